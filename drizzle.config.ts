@@ -1,0 +1,9 @@
+// Generates migrations from the schema; they are then edited by hand where drizzle cannot say what the database must do.
+import { defineConfig } from 'drizzle-kit'
+
+export default defineConfig({
+  dialect: 'postgresql',
+  schema: './src/sql/schema.ts',
+  out: './drizzle',
+  schemaFilter: ['outbox'],
+})
