@@ -3,7 +3,7 @@ import { defineConfig } from 'drizzle-kit'
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: './src/sql/schema.ts',
+  schema: ['./src/sql/schema.ts', './src/sql/schema-records.ts'],
   out: './drizzle',
   schemaFilter: ['outbox'],
 })

@@ -30,9 +30,12 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   await mkdir(data)
   await chmod(data, 0o700)
   const drop = await dropRoot(data)
-  await run(...drop(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']), {
-    cwd: data,
-  })
+  await run(
+    ...drop(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']),
+    {
+      cwd: data,
+    },
+  )
   const port = await freePort()
   const flags = Object.entries({
     listen_addresses: '127.0.0.1',

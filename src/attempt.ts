@@ -1,0 +1,240 @@
+// One HTTP request becomes facts. No retries, no redirects, no interceptors: what is sent here is one attempt in the ledger.
+import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
+import type { Facts, Phase } from './core/classify.ts'
+import { retryAfterMs } from './core/retry-after.ts'
+import { isBlockedAddress } from './core/target.ts'
+
+export interface WireRequest {
+  readonly url: URL
+  /** Names and values in turn. */
+  readonly headers: string[]
+  readonly body: Buffer
+  /** One deadline from before connect to the last body byte. */
+  readonly timeoutMs: number
+  readonly allowPrivate: boolean
+}
+
+/** Facts, and what the ledger keeps beside them. */
+export interface WireFacts extends Facts {
+  readonly tookMs: number
+  readonly bytesOut: number
+  readonly bytesIn: number
+}
+
+/** Read of a response body; the rest is destroyed. The head alone decides, the body only lets the connection be kept. */
+const BODY_LIMIT_BYTES = 16_384
+
+/** Deadlines are looked at so often: one timer for all requests, for a timer each costs a third of the throughput. */
+const TICK_MS = 20
+
+/** A connection that nobody waits for any more is given up after this; a request's own deadline may come sooner. */
+const CONNECT_LIMIT_MS = 10_000
+
+const phases = new WeakMap<Error, Phase>()
+
+export class Sender {
+  readonly #pools = new Map<string, Pool>()
+  readonly #exchanges = new Set<Exchange>()
+  #ticker: NodeJS.Timeout | null = null
+
+  send(request: WireRequest): Promise<WireFacts> {
+    return new Promise((resolve) => {
+      const exchange = new Exchange(request, (facts) => {
+        this.#exchanges.delete(exchange)
+        resolve(facts)
+      })
+      this.#exchanges.add(exchange)
+      this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
+      const { url, headers, body, allowPrivate } = request
+      try {
+        this.#pool(url.origin, allowPrivate).dispatch(
+          { path: url.pathname + url.search, method: 'POST', headers, body },
+          exchange,
+        )
+      } catch {
+        // undici checks the request before it touches a socket: a header value with a line break, say.
+        exchange.finish('bad_config')
+      }
+    })
+  }
+
+  /** Ends every request now; each is settled by what had been sent. */
+  abortAll(): void {
+    for (const exchange of this.#exchanges) exchange.cut('shutdown')
+  }
+
+  async close(): Promise<void> {
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()))
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    for (const exchange of this.#exchanges) if (now >= exchange.deadline) exchange.cut('timeout')
+    if (this.#exchanges.size > 0 || this.#ticker === null) return
+    clearInterval(this.#ticker)
+    this.#ticker = null
+  }
+
+  #pool(origin: string, allowPrivate: boolean): Pool {
+    const key = `${origin} ${allowPrivate}`
+    const known = this.#pools.get(key)
+    if (known !== undefined) return known
+    // Our own deadline covers everything; undici's are per gap.
+    const pool = new Pool(origin, {
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: connector(allowPrivate),
+    })
+    this.#pools.set(key, pool)
+    return pool
+  }
+}
+
+/** undici's low-level handler: raw headers, no streams, no promises; this is the hot path. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: WireRequest
+  readonly #done: (facts: WireFacts) => void
+  readonly #started = performance.now()
+  readonly deadline: number
+  #abort: (() => void) | null = null
+  #ended = false
+  #sent = false
+  #status: number | null = null
+  #replayed = false
+  #retryAfterMs: number | null = null
+  #bytesIn = 0
+
+  constructor(request: WireRequest, done: (facts: WireFacts) => void) {
+    this.#request = request
+    this.#done = done
+    this.deadline = this.#started + request.timeoutMs
+  }
+
+  /** A socket is ready and the request is written next, in this very turn: from here on it may have been applied. */
+  onConnect(abort: () => void): void {
+    if (this.#ended) {
+      abort()
+      return
+    }
+    this.#abort = abort
+    this.#sent = true
+  }
+
+  onHeaders(status: number, raw: Buffer[]): boolean {
+    // 1xx only announces; the answer is still to come.
+    if (status < 200) return true
+    this.#status = status
+    if (status <= 299) this.#replayed = headerOf(raw, 'idempotent-replayed') === 'true'
+    else this.#retryAfterMs = retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date'))
+    return true
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.#bytesIn += chunk.length
+    if (this.#bytesIn > BODY_LIMIT_BYTES) this.cut('body_limit')
+    return true
+  }
+
+  onComplete(): void {
+    this.finish(null)
+  }
+
+  onError(error: Error): void {
+    this.finish(codeOfSocket(error), phases.get(error))
+  }
+
+  /** Nobody asked for an upgrade. */
+  onUpgrade(_status: number, _headers: Buffer[] | string[] | null, socket: { destroy(): unknown }): void {
+    socket.destroy()
+    this.finish('protocol_error')
+  }
+
+  /** End it with `code` and take the connection down. */
+  cut(code: string): void {
+    this.finish(code)
+    this.#abort?.()
+  }
+
+  finish(error: string | null, unsentPhase: Phase = error === 'bad_config' ? 'prepare' : 'connect'): void {
+    if (this.#ended) return
+    this.#ended = true
+    const answered = this.#status !== null
+    this.#done({
+      phase: answered ? (error === null ? 'done' : 'response') : this.#sent ? 'request' : unsentPhase,
+      requestSent: this.#sent,
+      status: this.#status,
+      error,
+      replayed: this.#replayed,
+      retryAfterMs: this.#retryAfterMs,
+      tookMs: Math.round(performance.now() - this.#started),
+      bytesOut: this.#sent ? this.#request.body.length : 0,
+      bytesIn: this.#bytesIn,
+    })
+  }
+}
+
+function headerOf(raw: Buffer[], name: string): string | null {
+  for (let i = 0; i < raw.length; i += 2) {
+    const candidate = raw[i] as Buffer
+    if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name)
+      return (raw[i + 1] as Buffer).toString('latin1')
+  }
+  return null
+}
+
+function codeOfSocket(error: Error & { code?: string }): string {
+  if (error.code === 'UND_ERR_SOCKET') return 'closed'
+  if (error.code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout'
+  return error.code ?? error.name
+}
+
+/** Connects only to addresses the endpoint may reach, judged on the address that is dialled, and notes how far it came. */
+function connector(allowPrivate: boolean): buildConnector.connector {
+  const connect = buildConnector({
+    timeout: CONNECT_LIMIT_MS,
+    lookup: allowPrivate ? dnsLookup : publicLookup,
+  } as buildConnector.BuildOptions)
+  return (options, callback) => {
+    // For an IP literal no lookup is made.
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    if (!allowPrivate && isIP(host) !== 0 && isBlockedAddress(host)) {
+      queueMicrotask(() => callback(blocked(), null))
+      return
+    }
+    let phase: Phase = 'dns'
+    const socket = connect(options, (error, connected) => {
+      if (error === null) callback(null, connected as Socket)
+      else {
+        phases.set(error, (error as { code?: string }).code === 'blocked_address' ? 'prepare' : phase)
+        callback(error, null)
+      }
+    }) as unknown as Socket
+    socket.once('lookup', () => {
+      phase = 'connect'
+    })
+    socket.once('connect', () => {
+      phase = 'tls'
+    })
+  }
+}
+
+function blocked(): Error {
+  const error = Object.assign(new Error('the address is not public'), { code: 'blocked_address' })
+  phases.set(error, 'prepare')
+  return error
+}
+
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  dnsLookup(hostname, { ...(options as LookupOptions), all: true }, (error, addresses: LookupAddress[]) => {
+    const open = error ? [] : addresses.filter(({ address }) => !isBlockedAddress(address))
+    const [first] = open
+    if (error) callback(error, '', 0)
+    else if (first === undefined) callback(blocked(), '', 0)
+    else if (options.all) callback(null, open)
+    else callback(null, first.address, first.family)
+  })
+}

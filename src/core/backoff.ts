@@ -1,0 +1,29 @@
+// When the next attempt is due, as a duration; the database turns it into an instant.
+
+export interface RetryPolicy {
+  readonly retryDelayMs: number
+  readonly backoffFactor: number
+  readonly maxDelayMs: number
+}
+
+/** What a receiver may ask for at most, 24 h: a header cannot park a delivery for years. */
+const RETRY_AFTER_LIMIT_MS = 86_400_000
+
+const JITTER = 0.1
+
+/**
+ * Delay before the next attempt in whole milliseconds. Never shorter than the policy's or the receiver's wish:
+ * jitter (`chance`, 0 to 1) only adds, up to 10 %, so that a crowd that failed together does not come back together.
+ *
+ * @param used attempts of the current budget so far, 1 or more
+ */
+export function retryDelayMs(policy: RetryPolicy, used: number, retryAfterMs: number | null, chance: number): number {
+  // Clamped before it is multiplied out: 2 ** 70 attempts' worth of backoff is still a number.
+  const grown = policy.retryDelayMs * policy.backoffFactor ** Math.min(Math.max(used - 1, 0), 1000)
+  const own = Math.min(
+    Number.isFinite(grown) ? grown : policy.maxDelayMs,
+    Math.max(policy.maxDelayMs, policy.retryDelayMs),
+  )
+  const wanted = Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS))
+  return Math.ceil(wanted * (1 + JITTER * Math.min(Math.max(chance, 0), 1)))
+}

@@ -1,0 +1,85 @@
+// What a message must look like. The SQL function and the table's CHECKs hold the same limits; a test runs one table of values through all three.
+
+export const PAYLOAD_LIMIT_BYTES = 262_144
+const TEN_YEARS_MS = 315_360_000_000
+
+export interface Problem {
+  readonly field: string
+  readonly problem: string
+}
+
+const encoder = new TextEncoder()
+const bytes = (text: string): number => encoder.encode(text).length
+
+type Rule = readonly [max: number, forbidden: RegExp | null, form: string]
+
+const RULES: Readonly<Record<string, Rule>> = {
+  key: [255, /[^A-Za-z0-9._:-]/, '1 to 255 of A-Z a-z 0-9 . _ : -'],
+  type: [200, /[^!-~]/, '1 to 200 printable ASCII characters without spaces'],
+  payloadRef: [2_000, null, '1 to 2000 bytes'],
+  orderingKey: [400, null, '1 to 400 bytes'],
+  correlationId: [255, /[^!-~]/, '1 to 255 printable ASCII characters without spaces'],
+}
+
+/** The first field of these that is malformed, with its length and the limit. Absent fields are undefined. */
+export function textProblem(fields: Readonly<Record<string, unknown>>): Problem | null {
+  for (const [field, value] of Object.entries(fields)) {
+    const [max, forbidden, form] = RULES[field] as Rule
+    if (value === undefined) continue
+    if (typeof value !== 'string')
+      return {
+        field,
+        problem: `is ${typeof value === 'object' ? 'an object' : `a ${typeof value}`}; it must be a string, ${form}`,
+      }
+    const length = bytes(value)
+    if (length < 1 || length > max || forbidden?.test(value) || value.includes('\0') || !value.isWellFormed()) {
+      return { field, problem: `is ${length} bytes long; it must be ${form}` }
+    }
+  }
+  return null
+}
+
+/** W3C traceparent. */
+export const isTraceparent = (value: unknown): boolean =>
+  typeof value === 'string' && value.length === 55 && !/[^0-9a-f-]/.test(value)
+
+export const isDelayMs = (value: unknown): boolean =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= TEN_YEARS_MS
+
+/**
+ * The bytes to send, as text: an object or array is serialised once; a string is taken as JSON text and kept as it is,
+ * so that key order, 64-bit integers and spelling survive.
+ */
+export function payloadText(payload: unknown): { readonly text: string } | Problem {
+  const field = 'payload'
+  if (typeof payload !== 'string' && (typeof payload !== 'object' || payload === null)) {
+    return {
+      field,
+      problem: `is ${payload === null ? 'null' : `a ${typeof payload}`}; it must be an object, an array, or a string of JSON text`,
+    }
+  }
+  const text = typeof payload === 'string' ? payload : stringified(payload)
+  if (text === null)
+    return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }
+  if (text.includes('\0') || !text.isWellFormed())
+    return {
+      field,
+      problem: 'contains a raw U+0000 or a lone surrogate, which have no UTF-8 form: escape them (\\u0000)',
+    }
+  if (!/^[ \t\r\n]*[{[]/.test(text)) return { field, problem: 'is not a JSON object or array' }
+  const length = bytes(text)
+  if (length > PAYLOAD_LIMIT_BYTES)
+    return {
+      field,
+      problem: `is ${length} bytes long; the limit is ${PAYLOAD_LIMIT_BYTES}: store it elsewhere and pass payloadRef`,
+    }
+  return { text }
+}
+
+function stringified(value: object): string | null {
+  try {
+    return JSON.stringify(value) ?? 'undefined'
+  } catch {
+    return null
+  }
+}

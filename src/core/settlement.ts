@@ -1,0 +1,49 @@
+// What follows from a finding for this delivery: its budget, its horizon and its place in an ordering key.
+import { type RetryPolicy, retryDelayMs } from './backoff.ts'
+import type { Finding } from './classify.ts'
+import type { Verdict } from './state.ts'
+
+export interface SettlementPolicy extends RetryPolicy {
+  readonly horizonMs: number
+  readonly maxAttempts: number | null
+  readonly onDead: 'block' | 'skip'
+}
+
+/** Where the delivery stands when its attempt has ended. */
+export interface Standing {
+  /** Attempts of the current budget, this one included. */
+  readonly used: number
+  /** Since the start of the first attempt. */
+  readonly ageMs: number
+  readonly keyed: boolean
+  readonly retryAfterMs: number | null
+}
+
+export interface Settlement {
+  readonly verdict: Verdict
+  /** Until the next attempt, 0 unless the verdict is `retry`. */
+  readonly delayMs: number
+  /** Why the delivery ended or is blocked; null while it goes on. */
+  readonly endReason: string | null
+}
+
+/** Only a failing attempt ends a delivery: waiting, pauses and outages use up neither horizon nor budget by themselves. */
+export function settlementOf(
+  { verdict, reason }: Finding & { verdict: Exclude<Finding['verdict'], 'release'> },
+  standing: Standing,
+  policy: SettlementPolicy,
+  chance: number,
+): Settlement {
+  if (verdict === 'delivered') return { verdict, delayMs: 0, endReason: reason }
+  if (verdict === 'dead') return ended(reason ?? 'dead', standing, policy)
+  const exhausted =
+    standing.ageMs > policy.horizonMs || standing.used >= (policy.maxAttempts ?? Number.POSITIVE_INFINITY)
+  if (exhausted) return ended('exhausted', standing, policy)
+  // Cut off by our own shutdown: the receiver asked for no pause.
+  const delayMs = reason === 'shutdown' ? 0 : retryDelayMs(policy, standing.used, standing.retryAfterMs, chance)
+  return { verdict: 'retry', delayMs, endReason: null }
+}
+
+function ended(endReason: string, { keyed }: Standing, { onDead }: SettlementPolicy): Settlement {
+  return { verdict: keyed && onDead === 'block' ? 'block' : 'dead', delayMs: 0, endReason }
+}

@@ -1,0 +1,140 @@
+// One claimed delivery on its way: what is sent, and what the answer means for it.
+import type { Sender, WireFacts } from './attempt.ts'
+import { findingOf } from './core/classify.ts'
+import { settlementOf } from './core/settlement.ts'
+import { signatureHeader } from './core/signature.ts'
+import type { AttemptEvent } from './events.ts'
+import type { Pending } from './settler.ts'
+import type { Claim } from './sql/claim.ts'
+import type { BrokenTarget, Target } from './targets.ts'
+
+/** A lease in this process: the proof, and the moments on the monotonic clock. */
+export interface LeasedClaim {
+  readonly claim: Claim
+  readonly token: string
+  /** Before the claim was sent, so the database's lease ends no earlier than `startedAt + lease_ms`. */
+  readonly startedAt: number
+  /** Add the monotonic clock to get the database's, in epoch milliseconds. */
+  readonly clockOffsetMs: number
+}
+
+export type Ended =
+  | { readonly kind: 'result'; readonly result: Pending; readonly event: AttemptEvent }
+  | { readonly kind: 'release'; readonly reason: string }
+
+const NOT_SENT = {
+  requestSent: false,
+  status: null,
+  replayed: false,
+  retryAfterMs: null,
+  tookMs: 0,
+  bytesOut: 0,
+  bytesIn: 0,
+} as const
+
+/** Send one attempt and judge it. */
+export async function attemptDelivery(
+  sender: Sender,
+  leased: LeasedClaim,
+  target: Target | BrokenTarget,
+  timeoutMs: number,
+): Promise<Ended> {
+  const { claim } = leased
+  if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
+  if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
+    return keyWindowPassed(leased, target)
+  if (claim.payload === null) return { kind: 'release', reason: 'payload_unavailable' }
+  const body = Buffer.from(claim.payload)
+  const facts = await sender.send({
+    url: target.url,
+    headers: headersOf(leased, target, body),
+    body,
+    timeoutMs,
+    allowPrivate: target.endpoint.allowPrivate,
+  })
+  return judged(leased, target, facts)
+}
+
+/** The body is the same on every attempt, and so is the key; what differs travels in headers. */
+function headersOf({ claim, clockOffsetMs }: LeasedClaim, { headers, secrets }: Target, body: Buffer): string[] {
+  const timestamp = String(Math.floor((performance.now() + clockOffsetMs) / 1000))
+  const all = [
+    ...headers,
+    'idempotency-key',
+    claim.key,
+    'webhook-id',
+    claim.key,
+    'webhook-timestamp',
+    timestamp,
+    'webhook-signature',
+    signatureHeader(secrets, claim.key, timestamp, body),
+    'outledger-type',
+    claim.type,
+    'outledger-attempt',
+    String(claim.number),
+  ]
+  if (claim.correlation_id !== null) all.push('outledger-correlation-id', claim.correlation_id)
+  if (claim.traceparent !== null) all.push('traceparent', claim.traceparent)
+  return all
+}
+
+function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTarget, facts: WireFacts): Ended {
+  const finding = findingOf(facts)
+  const { verdict } = finding
+  if (verdict === 'release') return { kind: 'release', reason: finding.reason ?? 'not_sent' }
+  const { claim } = leased
+  const standing = {
+    used: claim.used,
+    ageMs: claim.age_ms + facts.tookMs,
+    keyed: claim.keyed,
+    retryAfterMs: facts.retryAfterMs,
+  }
+  const settlement = settlementOf({ ...finding, verdict }, standing, endpoint, Math.random())
+  return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement)
+}
+
+/** Too late to be recognised as a repetition, and perhaps applied: never sent again by itself. */
+function keyWindowPassed(leased: LeasedClaim, { endpoint, url }: Target): Ended {
+  const reason = 'key_window_passed'
+  const verdict = leased.claim.keyed && endpoint.onDead === 'block' ? 'block' : 'dead'
+  const facts = { ...NOT_SENT, phase: 'prepare', error: reason } as const
+  return ended(
+    leased,
+    endpoint,
+    url.host,
+    facts,
+    { outcome: 'unknown', reason },
+    { verdict, delayMs: 0, endReason: reason },
+  )
+}
+
+function ended(
+  { claim, token }: LeasedClaim,
+  endpoint: Target['endpoint'],
+  targetHost: string | null,
+  facts: WireFacts,
+  { outcome, reason }: Pick<Pending, 'outcome' | 'reason'>,
+  settlement: Pick<Pending, 'verdict' | 'delayMs' | 'endReason'>,
+): Ended {
+  const { tookMs, retryAfterMs, replayed, bytesIn, bytesOut, phase, requestSent, status: httpStatus } = facts
+  const { number } = claim
+  return {
+    kind: 'result',
+    result: {
+      ...settlement,
+      ...{ deliveryId: claim.delivery_id, number, token, outcome, reason, httpStatus, phase, requestSent, targetHost },
+      ...{ tookMs, bytesOut, bytesIn, retryAfterMs, replayed, endedAt: performance.now() },
+    },
+    event: {
+      ...{ key: claim.key, type: claim.type, endpoint: endpoint.name, class: endpoint.class, number, outcome },
+      ...{
+        verdict: settlement.verdict,
+        reason,
+        httpStatus,
+        tookMs,
+        lagMs: claim.lag_ms,
+        correlationId: claim.correlation_id,
+      },
+    },
+  }
+}

@@ -1,0 +1,94 @@
+// Endpoints as people put and list them.
+import { userInfo } from 'node:os'
+import { urlProblem } from './core/target.ts'
+import { OutledgerError } from './errors.ts'
+import { completeOptions, ENDPOINT_OPTIONS, type Given } from './options.ts'
+import { type ResolveSecret, resolveSecret, signingSecret } from './secrets.ts'
+import {
+  type EndpointRow,
+  type EndpointSettings,
+  endpointByName,
+  listEndpoints as listRows,
+  putEndpoint as putRow,
+} from './sql/endpoint.ts'
+import { anyExecutor, type Handle } from './transaction.ts'
+
+export type EndpointGiven = Partial<Given<typeof ENDPOINT_OPTIONS>> & { readonly name: string }
+
+/** Our headers; an endpoint's own may not replace them. */
+const RESERVED =
+  /^(content-type|content-length|transfer-encoding|connection|host|accept-encoding|user-agent|idempotency-key|traceparent|authorization|expect|upgrade|keep-alive|te|trailer|webhook-.*|outledger-.*)$/
+
+/**
+ * Create an endpoint, or change the settings that are given and keep the others. What was and what is goes on record.
+ *
+ * @throws OutledgerError `invalid_endpoint`, or `secret_unresolvable` when the reference means nothing here
+ */
+export async function putEndpoint(
+  db: Handle,
+  given: EndpointGiven,
+  { by = userInfo().username, resolve = resolveSecret }: { by?: string; resolve?: ResolveSecret } = {},
+): Promise<EndpointRow> {
+  const executor = anyExecutor(db)
+  const known = new Set(Object.keys(ENDPOINT_OPTIONS))
+  const current = Object.entries((await endpointByName(executor, String(given.name))) ?? {}).filter(([name]) =>
+    known.has(name),
+  )
+  const settings = completeOptions(
+    ENDPOINT_OPTIONS,
+    { ...Object.fromEntries(current), ...withoutUndefined(given) },
+    'invalid_endpoint',
+  ) as EndpointSettings
+  crossCheck(settings)
+  await signingSecret(settings.secret, resolve)
+  if (settings.authorization !== null) await resolve(settings.authorization)
+  return putRow(executor, settings, by)
+}
+
+/** All endpoints by name, retired ones last. Secrets appear only as references. */
+export function listEndpoints(db: Handle): Promise<EndpointRow[]> {
+  return listRows(anyExecutor(db))
+}
+
+const withoutUndefined = (given: object): object =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+
+function crossCheck(s: EndpointSettings): void {
+  const wrong = (message: string) => new OutledgerError('invalid_endpoint', message)
+  for (const [field, limit] of [
+    ['name', 200],
+    ['class', 64],
+  ] as const) {
+    if (s[field].length > limit || /[^A-Za-z0-9._:-]/.test(s[field]))
+      throw wrong(`${field} ${JSON.stringify(s[field].slice(0, 100))} must be 1 to ${limit} of A-Z a-z 0-9 . _ : -`)
+  }
+  const problem = urlProblem(s.url, s.allowInsecure)
+  if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
+  if (s.keyWindowMs < s.horizonMs)
+    throw wrong(
+      `keyWindowMs ${s.keyWindowMs} is shorter than horizonMs ${s.horizonMs}: retries would outlive the receiver's memory of the key; shorten horizonMs`,
+    )
+  if (s.partitions > s.concurrency)
+    throw wrong(
+      `partitions ${s.partitions} exceeds concurrency ${s.concurrency}: each lane needs at least one request; lower partitions`,
+    )
+  if (s.headers !== null) checkHeaders(s.headers, wrong)
+}
+
+function checkHeaders(text: string, wrong: (message: string) => OutledgerError): void {
+  let headers: unknown
+  try {
+    headers = JSON.parse(text)
+  } catch {
+    headers = null
+  }
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    throw wrong('headers must be a JSON object of names and values')
+  for (const [name, value] of Object.entries(headers)) {
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name))
+      throw wrong(`header ${JSON.stringify(name.slice(0, 100))} is no header name`)
+    if (RESERVED.test(name.toLowerCase())) throw wrong(`header ${name} is ours to set; remove it`)
+    if (typeof value !== 'string' || /[^\t\x20-\x7e]/.test(value))
+      throw wrong(`the value of header ${name} must be printable ASCII text`)
+  }
+}

@@ -1,0 +1,58 @@
+// Everything that can be wrong, once: a code, what it means, and what to do about it. README's table is held against this one.
+
+/** Codes of `OutledgerError`, with the meaning and the remedy that README repeats. */
+export const ERRORS = {
+  invalid_option: [
+    'An option has an unknown name, a wrong type or a value out of range',
+    'Correct the option that the message names',
+  ],
+  invalid_message: [
+    'A field of a message given to enqueue is malformed or too long',
+    'Correct the field that the message names',
+  ],
+  invalid_endpoint: [
+    'A setting of an endpoint is malformed or contradicts another',
+    'Correct the setting that the message names',
+  ],
+  unknown_endpoint: ['The endpoint does not exist or was removed', 'Create it with "outledger endpoint put"'],
+  key_conflict: [
+    'The key exists with another endpoint, type or payload: this event would be lost',
+    'Give each event for each endpoint a key of its own',
+  ],
+  not_a_transaction: [
+    'enqueue was given a client that is not inside a transaction',
+    'Pass the transaction handle, or call enqueueStandalone',
+  ],
+  unknown_client: [
+    'The object passed is no database client that is supported',
+    'Pass a drizzle (postgres-js) or postgres.js handle',
+  ],
+  secret_unresolvable: [
+    'A secret reference cannot be resolved, or what it names is no secret',
+    'Set what the message names',
+  ],
+  schema_missing: ['The database has no outbox schema, or an older one', 'Run "outledger migrate"'],
+  foreign_schema: ['The database has a schema "outbox" that is not ours', 'Rename it, or use another database'],
+  unsupported_database: [
+    'The database has the wrong encoding, version or default isolation',
+    'Run what the message says',
+  ],
+  database_unreachable: ['No connection to the database', 'Check the URL, and that the server is up'],
+  database_timeout: [
+    'The database did not answer in time; the connection was replaced',
+    'Check the network between here and the server',
+  ],
+} as const
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** What is wrong (what is expected comes back as a value). The message names the value, the limit and the remedy. */
+export class OutledgerError extends Error {
+  override readonly name = 'OutledgerError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}

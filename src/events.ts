@@ -1,0 +1,49 @@
+// What a poller tells: log lines and metrics subscribe here and nowhere else. No payloads, secrets or URLs in any of them.
+import { EventEmitter } from 'node:events'
+import type { Outcome, Verdict } from './core/state.ts'
+
+export interface AttemptEvent {
+  readonly key: string
+  readonly type: string
+  readonly endpoint: string
+  readonly class: string
+  readonly number: number
+  readonly outcome: Outcome
+  readonly verdict: Verdict
+  readonly reason: string | null
+  readonly httpStatus: number | null
+  readonly tookMs: number
+  readonly lagMs: number
+  readonly correlationId: string | null
+}
+
+export interface PollerEvents {
+  started: [{ name: string }]
+  stopped: [{ name: string }]
+  /** A claim that leased something. */
+  claimed: [{ count: number }]
+  /** An attempt has ended; its outcome is about to be settled. */
+  attempt: [AttemptEvent]
+  /** A delivery has ended without success; it may have been applied if `certainty` says unknown. */
+  'delivery.dead': [AttemptEvent & { endReason: string }]
+  /** A settle found another token in its row and changed nothing; `late` says whether its evidence was kept. */
+  fenced: [{ deliveryId: string; number: number; late: boolean }]
+  /** Leases given back uncharged. */
+  released: [{ count: number; reason: string; delayMs: number }]
+  swept: [{ promoted: number; forgotten: number; overdueLanes: number }]
+  purged: [{ deliveries: number; batches: number; tombstonesExpired: number }]
+  /** A statement failed and is tried again. */
+  'database.trouble': [{ during: string; code: string; tries: number }]
+  /** Something that should not happen did, and the loop went on. */
+  trouble: [{ during: string; code: string }]
+}
+
+export class Events extends EventEmitter<PollerEvents> {}
+
+/** A name for an error that is safe to log: a driver's message may carry parameters. */
+export function codeOf(error: unknown): string {
+  const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: unknown }
+  if (typeof code === 'string' && code !== '') return code
+  if (cause !== undefined && cause !== error) return codeOf(cause)
+  return typeof name === 'string' ? name : 'unknown'
+}

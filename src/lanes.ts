@@ -1,0 +1,166 @@
+// Which lanes are mine, which of them are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
+import { isOwner, nameHash } from './core/rendezvous.ts'
+import type { Claimed, LaneWish } from './sql/claim.ts'
+import type { LaneRow } from './sql/discover.ts'
+
+/** Lanes asked for in one claim. */
+const WISHES_LIMIT = 256
+
+/** What a floor stays below what was seen: transactions of this length commit behind it and are still found at once. */
+export const SLACK_MS = 2_000
+
+/** A claim without a floor every so often finds rows whose transactions were longer than the slack. */
+const FULL_PASS_MS = 5_000
+
+interface Lane {
+  readonly key: string
+  readonly endpointId: number
+  readonly lane: number
+  cap: number
+  mine: boolean
+  inFlight: number
+  /** On this process's monotonic clock; Infinity: nothing due until discovery says otherwise. */
+  dueAt: number
+  /** First row at the last discovery, and since when it has been the first: a head that stays is looked after by nobody. */
+  head: string | null
+  headSince: number
+  seen: number
+  floor: string
+  fullPassAt: number
+}
+
+const keyOf = (endpointId: number, lane: number): string => `${endpointId}/${lane}`
+
+export class Lanes {
+  readonly #me: number
+  readonly #takeOverMs: number
+  readonly #lanes = new Map<string, Lane>()
+  #live: number[]
+  #round = 0
+  #start = 0
+
+  constructor({ name, takeOverMs }: { name: string; takeOverMs: number }) {
+    this.#me = nameHash(name)
+    this.#takeOverMs = takeOverMs
+    this.#live = [this.#me]
+  }
+
+  /** The names that are alive now. */
+  share(names: readonly string[]): void {
+    this.#live = names.map(nameHash)
+    for (const lane of this.#lanes.values()) lane.mine = this.#owns(lane)
+  }
+
+  /** A whole discovery: lanes that it no longer lists are forgotten once nothing of theirs is in flight. */
+  learn(rows: readonly LaneRow[], now: number): void {
+    this.#round++
+    for (const row of rows) {
+      const lane = this.#lane(row.endpoint_id, row.lane)
+      lane.seen = this.#round
+      lane.cap = capOf(row)
+      lane.dueAt = row.due_in_ms === null ? Number.POSITIVE_INFINITY : now + row.due_in_ms
+      if (lane.head !== row.head) Object.assign(lane, { head: row.head, headSince: now })
+    }
+    for (const lane of this.#lanes.values()) {
+      if (lane.seen === this.#round) continue
+      lane.dueAt = Number.POSITIVE_INFINITY
+      if (lane.inFlight === 0) this.#lanes.delete(lane.key)
+    }
+  }
+
+  /** What to claim for `free` slots: an even share of each due lane, starting with another lane every time. */
+  wishes(free: number, now: number): LaneWish[] {
+    const due = [...this.#lanes.values()].filter(
+      (lane) => lane.dueAt <= now && lane.inFlight < lane.cap && this.#mayTake(lane, now),
+    )
+    if (due.length === 0 || free <= 0) return []
+    const start = this.#start++ % due.length
+    const chosen = [...due.slice(start), ...due.slice(0, start)].slice(0, Math.min(free, WISHES_LIMIT))
+    const share = Math.ceil(free / chosen.length)
+    return chosen.map((lane) => {
+      const full = now >= lane.fullPassAt
+      if (full) lane.fullPassAt = now + FULL_PASS_MS
+      return {
+        endpointId: lane.endpointId,
+        lane: lane.lane,
+        limit: Math.min(share, lane.cap - lane.inFlight),
+        floor: full ? '-infinity' : lane.floor,
+      }
+    })
+  }
+
+  /** What a claim gave. A lane that came back short is empty for now; its floor is the clock, else the last row passed. */
+  taken(wishes: readonly LaneWish[], { now, claims }: Claimed, total: number): void {
+    const count = new Map<string, number>()
+    const passed = new Map<string, string>()
+    for (const claim of claims) {
+      const key = keyOf(claim.endpoint_id, claim.lane)
+      count.set(key, (count.get(key) ?? 0) + 1)
+      if (claim.ready_at > (passed.get(key) ?? '')) passed.set(key, claim.ready_at)
+    }
+    for (const { endpointId, lane: number, limit } of wishes) {
+      const lane = this.#lane(endpointId, number)
+      const got = count.get(lane.key) ?? 0
+      lane.inFlight += got
+      if (got < limit && claims.length < total) {
+        lane.dueAt = Number.POSITIVE_INFINITY
+        lane.floor = now
+      } else {
+        const last = passed.get(lane.key)
+        if (last !== undefined && (lane.floor === '-infinity' || last > lane.floor)) lane.floor = last
+      }
+    }
+  }
+
+  /** An attempt of this lane has ended. */
+  ended(endpointId: number, lane: number): void {
+    const known = this.#lanes.get(keyOf(endpointId, lane))
+    if (known !== undefined) known.inFlight--
+  }
+
+  /** Milliseconds until the next of the known lanes is due; Infinity when none is. */
+  nextDueMs(now: number): number {
+    let at = Number.POSITIVE_INFINITY
+    for (const lane of this.#lanes.values()) if (lane.mine && lane.inFlight < lane.cap) at = Math.min(at, lane.dueAt)
+    return Math.max(0, at - now)
+  }
+
+  #lane(endpointId: number, number: number): Lane {
+    const key = keyOf(endpointId, number)
+    let lane = this.#lanes.get(key)
+    if (lane === undefined) {
+      lane = {
+        key,
+        endpointId,
+        lane: number,
+        cap: 1,
+        mine: false,
+        inFlight: 0,
+        dueAt: Number.POSITIVE_INFINITY,
+        head: null,
+        headSince: 0,
+        seen: this.#round,
+        floor: '-infinity',
+        fullPassAt: 0,
+      }
+      lane.mine = this.#owns(lane)
+      this.#lanes.set(key, lane)
+    }
+    return lane
+  }
+
+  #owns({ endpointId, lane }: Lane): boolean {
+    return isOwner(this.#me, this.#live, endpointId, lane)
+  }
+
+  // An owner that works moves its heads; one whose due head has stood still for so long is not looking.
+  #mayTake(lane: Lane, now: number): boolean {
+    return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > this.#takeOverMs
+  }
+}
+
+/** An endpoint's concurrency split over its lanes, so that no poller needs to know what the others have in flight. */
+function capOf({ lane, concurrency, partitions }: LaneRow): number {
+  const partition = lane % 1024
+  return Math.max(1, Math.floor(concurrency / partitions) + (partition < concurrency % partitions ? 1 : 0))
+}

@@ -1,0 +1,42 @@
+// Log lines, from events alone: at most one an attempt, and under trouble at most one a second for each cause.
+import type { Logger } from 'pino'
+import type { Poller } from './poller.ts'
+
+const INTERVAL_MS = 1_000
+
+/** Write a poller's events to a pino logger: delivered at debug, retries at info, dead at error. */
+export function logTo(poller: Poller, logger: Logger): void {
+  const seldom = throttle()
+  poller.on('started', (e) => logger.info(e, 'poller started'))
+  poller.on('stopped', (e) => logger.info(e, 'poller stopped'))
+  poller.on('attempt', (e) => {
+    if (e.verdict === 'delivered') logger.debug(e, 'delivered')
+    else if (e.verdict === 'retry') logger.info(e, 'attempt failed, will be retried')
+  })
+  poller.on('delivery.dead', (e) => logger.error(e, 'delivery finally failed'))
+  poller.on('fenced', (e) => seldom('fenced', (missed) => logger.warn({ ...e, missed }, 'result came after its lease')))
+  poller.on('released', (e) => seldom(e.reason, (missed) => logger.info({ ...e, missed }, 'leases given back')))
+  poller.on('purged', (e) => logger.info(e, 'purged'))
+  poller.on('swept', (e) => {
+    if (e.promoted + e.overdueLanes > 0) logger.warn(e, 'swept')
+  })
+  poller.on('database.trouble', (e) => seldom(e.code, (missed) => logger.warn({ ...e, missed }, 'database trouble')))
+  poller.on('trouble', (e) => seldom(e.code, (missed) => logger.error({ ...e, missed }, 'trouble')))
+}
+
+type Seldom = (cause: string, write: (missed: number) => void) => void
+
+/** Lets one line a second and cause through, and tells it how many it stands for. */
+function throttle(): Seldom {
+  const causes = new Map<string, { at: number; missed: number }>()
+  return (cause, write) => {
+    const now = performance.now()
+    const last = causes.get(cause)
+    if (last !== undefined && now - last.at < INTERVAL_MS) {
+      last.missed++
+      return
+    }
+    causes.set(cause, { at: now, missed: 0 })
+    write(last?.missed ?? 0)
+  }
+}

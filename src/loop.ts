@@ -1,0 +1,83 @@
+// The only loop: rhythm, jitter, abort; and p-retry around the database, the one thing that is tried again at once.
+import pRetry from 'p-retry'
+import { codeOf } from './events.ts'
+
+/** SQLSTATE classes that pass by themselves: connection, resources, operator intervention; serialisation, deadlock, not the primary. */
+const PASSING = /^(08...|53...|57P..|40001|40P01|25006|55P03|XX000)$/
+const CONNECTION =
+  /^(ECONN.*|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECTION_.*|CONNECT_TIMEOUT|database_timeout)$/
+
+/** Is this trouble of the database that waiting can end? Anything else is a fault to be seen. */
+export function isPassing(error: unknown): boolean {
+  const code = codeOf(error)
+  return PASSING.test(code) || CONNECTION.test(code)
+}
+
+export interface PersistOptions {
+  readonly signal: AbortSignal
+  /** Called before each further try. */
+  readonly onTrouble: (code: string, tries: number) => void
+}
+
+/** Run `work` until the database lets it through or the signal aborts: 50 ms, doubled up to 2 s, with jitter. */
+export function persist<T>(work: () => Promise<T>, { signal, onTrouble }: PersistOptions): Promise<T> {
+  return pRetry(work, {
+    retries: Number.POSITIVE_INFINITY,
+    minTimeout: 50,
+    maxTimeout: 2_000,
+    factor: 2,
+    randomize: true,
+    signal,
+    shouldRetry: ({ error }) => isPassing(error),
+    onFailedAttempt: ({ error, attemptNumber }) => {
+      if (isPassing(error)) onTrouble(codeOf(error), attemptNumber)
+    },
+  })
+}
+
+export interface Loop {
+  /** Run the next round now instead of at the end of the pause. */
+  wake(): void
+  /** Resolves when the loop has ended, after the abort. */
+  readonly ended: Promise<void>
+}
+
+/**
+ * Call `once` again and again until the signal aborts. It answers how many milliseconds to pause.
+ * A round that throws does not end the loop: it is reported and the next one comes after `pauseMs`.
+ */
+export function loop(
+  once: () => Promise<number>,
+  { signal, onTrouble, pauseMs }: { signal: AbortSignal; onTrouble: (error: unknown) => void; pauseMs: number },
+): Loop {
+  let wakeUp: (() => void) | null = null
+  let woken = false
+  const wake = () => {
+    woken = true
+    wakeUp?.()
+  }
+  signal.addEventListener('abort', wake)
+  const pause = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(done, Math.min(ms, 2 ** 31 - 1))
+      function done() {
+        clearTimeout(timer)
+        wakeUp = null
+        resolve()
+      }
+      wakeUp = done
+      if (woken) done()
+    })
+  const run = async () => {
+    while (!signal.aborted) {
+      woken = false
+      const ms = await once().catch((error) => {
+        if (!signal.aborted) onTrouble(error)
+        return pauseMs
+      })
+      if (ms > 0 && !signal.aborted) await pause(ms)
+    }
+    signal.removeEventListener('abort', wake)
+  }
+  return { wake, ended: run() }
+}

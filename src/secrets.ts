@@ -1,0 +1,39 @@
+// Secrets are never in the database, only references to them: env:NAME, file:/path, or what the caller's resolver understands.
+import { readFile } from 'node:fs/promises'
+import { SECRET_FORM, secretBytes } from './core/signature.ts'
+import { OutledgerError } from './errors.ts'
+
+/** Turn a reference into its value. Throw when the store is down; the delivery is then given back, not charged. */
+export type ResolveSecret = (reference: string) => Promise<string> | string
+
+/** Understands `env:NAME` and `file:/path`. @throws OutledgerError `secret_unresolvable` */
+export async function resolveSecret(reference: string): Promise<string> {
+  const [, scheme, rest] = /^(env|file):(.+)$/s.exec(reference) ?? []
+  if (scheme === 'env') {
+    const value = process.env[rest as string]
+    if (value === undefined || value === '')
+      throw unresolvable(reference, `the variable is not set; set ${rest} here and for every poller`)
+    return value
+  }
+  if (scheme === 'file') {
+    const value = await readFile(rest as string, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw unresolvable(reference, `reading it failed with ${error.code}; make it readable here and for every poller`)
+    })
+    return value.trim()
+  }
+  throw unresolvable(reference, 'a reference is env:NAME or file:/path')
+}
+
+/** The bytes of a signing secret. @throws OutledgerError when the reference resolves to something that is no secret */
+export async function signingSecret(reference: string, resolve: ResolveSecret): Promise<Buffer> {
+  const bytes = secretBytes(await resolve(reference))
+  if (bytes === null)
+    throw new OutledgerError(
+      'invalid_endpoint',
+      `what secret reference ${JSON.stringify(reference)} names is no secret: it must be ${SECRET_FORM}`,
+    )
+  return bytes
+}
+
+const unresolvable = (reference: string, why: string) =>
+  new OutledgerError('secret_unresolvable', `secret reference ${JSON.stringify(reference)} cannot be resolved: ${why}`)

@@ -1,0 +1,136 @@
+// Results wait here for the next settle: while one batch is being written, the next one gathers.
+import { codeOf, type Events } from './events.ts'
+import { isPassing, persist } from './loop.ts'
+import type { Executor } from './sql/executor.ts'
+import { late } from './sql/late.ts'
+import { mend } from './sql/mend.ts'
+import { type Lease, release } from './sql/release.ts'
+import { type Result, settle } from './sql/settle.ts'
+
+/** What has been learned; when it ended is on this process's monotonic clock, and becomes a duration when it is sent. */
+export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number }
+
+export interface SettleCounts {
+  delivered: number
+  retry: number
+  dead: number
+  block: number
+  fenced: number
+  released: number
+}
+
+const BATCH = 200
+const LATE_BATCH = 100
+
+export class Settler {
+  readonly #db: Executor
+  readonly #name: string
+  readonly #events: Events
+  readonly #signal: AbortSignal
+  #pending: Pending[] = []
+  #running: Promise<void> | null = null
+  readonly counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
+
+  /** The signal ends even the retries: what is then unwritten comes back as a run-out lease. */
+  constructor(options: { db: Executor; name: string; events: Events; signal: AbortSignal }) {
+    this.#db = options.db
+    this.#name = options.name
+    this.#events = options.events
+    this.#signal = options.signal
+  }
+
+  /** Results not yet written. */
+  get waiting(): number {
+    return this.#pending.length
+  }
+
+  push(result: Pending): void {
+    this.#pending.push(result)
+    this.#running ??= this.#drain()
+  }
+
+  /** Resolves when nothing is left to write. */
+  async flush(): Promise<void> {
+    while (this.#running !== null) await this.#running
+  }
+
+  /** Give leases back uncharged, due again after `delayMs`. */
+  async release(leases: readonly Lease[], reason: string, delayMs: number): Promise<void> {
+    const given = await this.#persist('release', () => release(this.#db, leases, { delayMs }))
+    this.counts.released += given.length
+    if (given.length > 0) this.#events.emit('released', { count: given.length, reason, delayMs })
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      while (this.#pending.length > 0) await this.#write(this.#pending.splice(0, BATCH))
+    } catch (error) {
+      // Only what waiting does not cure comes here, or the end: the leases run out and the deliveries come back.
+      if (!this.#signal.aborted) this.#events.emit('trouble', { during: 'settle', code: codeOf(error) })
+    } finally {
+      this.#running = null
+      if (this.#pending.length > 0 && !this.#signal.aborted) this.#running = this.#drain()
+    }
+  }
+
+  async #write(batch: readonly Pending[]): Promise<void> {
+    const written = await this.#settleOrSplit(batch)
+    const byLease = new Map(written.map((row) => [row.delivery_id + row.token, row.verdict]))
+    const fenced: Pending[] = []
+    const suspect: string[] = []
+    for (const result of batch) {
+      const verdict = byLease.get(result.deliveryId + result.token)
+      if (verdict === undefined) fenced.push(result)
+      else {
+        this.counts[verdict]++
+        if (verdict !== 'delivered' && verdict !== 'retry' && result.number > 1) suspect.push(result.deliveryId)
+      }
+    }
+    for (let i = 0; i < fenced.length; i += LATE_BATCH)
+      suspect.push(...(await this.#late(fenced.slice(i, i + LATE_BATCH))))
+    if (suspect.length > 0) await this.#persist('mend', () => mend(this.#db, suspect))
+  }
+
+  /** One row that the database refuses must not keep its neighbours from being written. */
+  async #settleOrSplit(batch: readonly Pending[]): Promise<Awaited<ReturnType<typeof settle>>> {
+    try {
+      return await this.#persist('settle', () => settle(this.#db, aged(batch), this.#name))
+    } catch (error) {
+      if (this.#signal.aborted || isPassing(error) || batch.length === 1) throw error
+      const half = Math.ceil(batch.length / 2)
+      const parts = [batch.slice(0, half), batch.slice(half)]
+      const written = []
+      for (const part of parts) {
+        try {
+          written.push(...(await this.#settleOrSplit(part)))
+        } catch (cause) {
+          this.#events.emit('trouble', { during: 'settle', code: codeOf(cause) })
+        }
+      }
+      return written
+    }
+  }
+
+  /** @returns ids whose late result was a delivery */
+  async #late(fenced: readonly Pending[]): Promise<string[]> {
+    const noted = await this.#persist('late', () => late(this.#db, aged(fenced)))
+    const kept = new Set(noted.map((row) => `${row.delivery_id}/${row.number}`))
+    for (const { deliveryId, number } of fenced) {
+      this.counts.fenced++
+      this.#events.emit('fenced', { deliveryId, number, late: kept.has(`${deliveryId}/${number}`) })
+    }
+    return fenced.filter((r) => r.outcome === 'delivered').map((r) => r.deliveryId)
+  }
+
+  #persist<T>(during: string, work: () => Promise<T>): Promise<T> {
+    return persist(work, {
+      signal: this.#signal,
+      onTrouble: (code, tries) => this.#events.emit('database.trouble', { during, code, tries }),
+    })
+  }
+}
+
+const aged = (batch: readonly Pending[]): Result[] => {
+  const now = performance.now()
+  return batch.map((result) => ({ ...result, agoMs: Math.round(now - result.endedAt) }))
+}

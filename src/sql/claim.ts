@@ -1,0 +1,144 @@
+/** waiting | leased → leased */
+// Take due rows of several lanes at once, with a limit for each; a run-out lease is a due row, and its attempt was lost.
+import { arrayLiteral, type Executor, iso } from './executor.ts'
+
+export interface LaneWish {
+  readonly endpointId: number
+  readonly lane: number
+  /** At most so many rows of this lane. */
+  readonly limit: number
+  /** Look only at rows due from here on (ISO text or '-infinity'); see lanes.ts. */
+  readonly floor: string
+}
+
+/** One leased delivery. Ages and lag are milliseconds at the moment of the claim. */
+export interface Claim {
+  readonly delivery_id: string
+  readonly endpoint_id: number
+  readonly endpoint_version: number
+  readonly lane: number
+  /** Number of the attempt that this lease is for. */
+  readonly number: number
+  /** Attempts of the current budget, this one included. */
+  readonly used: number
+  readonly lost: number
+  readonly lag_ms: number
+  readonly age_ms: number
+  /** Since the start of the earliest attempt that may have been applied; null when there is none. */
+  readonly maybe_applied_ms: number | null
+  readonly lease_ms: number
+  readonly ready_at: string
+  readonly keyed: boolean
+  readonly key: string
+  readonly type: string
+  readonly payload: string | null
+  readonly payload_ref: string | null
+  readonly correlation_id: string | null
+  readonly traceparent: string | null
+}
+
+export interface Claimed {
+  /** The database's clock: text with microseconds for floors, epoch milliseconds for timestamps on the wire. */
+  readonly now: string
+  readonly nowMs: number
+  readonly claims: Claim[]
+}
+
+export interface ClaimOptions {
+  readonly lanes: readonly LaneWish[]
+  /** At most so many rows in all. */
+  readonly total: number
+  readonly slackMs: number
+  /** Lease of an endpoint whose timeout is at most `timeoutMs`; a longer timeout lengthens the lease by the difference. */
+  readonly leaseMs: number
+  readonly timeoutMs: number
+  /** Proof of this lease: a fresh UUID for every call, never used twice. */
+  readonly token: string
+  readonly poller: string
+}
+
+// The CTE with the row lock must be MATERIALIZED: as a subquery of IN or FROM its LIMIT does not hold (case C01).
+// Nothing is joined to queue: with statistics taken while it was empty such a join turns into table x batch.
+const text = `
+with want as materialized (
+  select w.endpoint_id, w.lane, w.n, w.floor - $6::text::int * interval '1 millisecond' as floor
+  from (select distinct on (u.endpoint_id, u.lane) u.*
+        from unnest($1::text::int[], $2::text::smallint[], $3::text::int[], $4::text::timestamptz[])
+             with ordinality as u(endpoint_id, lane, n, floor, ord)
+        order by u.endpoint_id, u.lane, u.ord) w
+  cross join lateral (
+    select from outbox.endpoint e
+    where e.id = w.endpoint_id and e.paused_at is null
+      and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
+      and (e.tripped_until is null or e.tripped_until <= statement_timestamp()) limit 1) e
+  order by w.ord
+), picked as materialized (
+  select q.*
+  from want w cross join lateral (
+    select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
+    from outbox.queue q
+    where q.endpoint_id = w.endpoint_id and q.lane = w.lane
+      and q.next_attempt_at >= w.floor and q.next_attempt_at <= statement_timestamp()
+      and (q.ordering_key is null or not exists (
+        select from outbox.queue h
+        where h.endpoint_id = q.endpoint_id and h.ordering_key = q.ordering_key and h.delivery_id < q.delivery_id))
+    order by q.next_attempt_at
+    limit w.n
+    for no key update skip locked) q
+  limit $5::text::int
+), lost as (
+  insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, poller)
+  select p.delivery_id, p.attempts, p.token, p.leased_at, clock_timestamp(),
+         greatest(0, extract(epoch from p.leased_at - p.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', p.leased_by
+  from picked p where p.token is not null
+  on conflict (delivery_id, number) do nothing
+), leased as (
+  update outbox.queue q
+  set ready_at = q.next_attempt_at, leased_at = clock_timestamp(), leased_by = $10::text, token = $9::text::uuid,
+      next_attempt_at = clock_timestamp() + interval '1 millisecond' * ($7::text::int + greatest(0, coalesce(
+        (select e.timeout_ms from outbox.endpoint e where e.id = q.endpoint_id), 0) - $8::text::int)),
+      attempts = q.attempts + 1,
+      first_attempt_at = coalesce(q.first_attempt_at, clock_timestamp()),
+      lost = case when q.token is null then q.lost else q.lost + 1 end,
+      maybe_applied_at = case when q.token is null then q.maybe_applied_at else coalesce(q.maybe_applied_at, q.leased_at) end
+  where q.delivery_id = any (array(select p.delivery_id from picked p))
+  returning q.*
+)
+select t.now, t.now_ms, c.*
+from (select ${iso('statement_timestamp()')} as now, floor(extract(epoch from clock_timestamp()) * 1000)::text as now_ms) t
+left join (
+  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
+         greatest(0, extract(epoch from l.leased_at - l.ready_at) * 1000)::bigint::float8 as lag_ms,
+         (extract(epoch from l.leased_at - l.first_attempt_at) * 1000)::bigint::float8 as age_ms,
+         (extract(epoch from l.leased_at - l.maybe_applied_at) * 1000)::bigint::float8 as maybe_applied_ms,
+         (extract(epoch from l.next_attempt_at - l.leased_at) * 1000)::int as lease_ms,
+         ${iso('l.ready_at')} as ready_at, l.ordering_key is not null as keyed,
+         d.key, d.type, d.payload::text, d.payload_ref, d.correlation_id, d.traceparent
+  from leased l
+  cross join lateral (select e.version from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
+  cross join lateral (
+    select d.key, d.type, d.payload, d.payload_ref, d.correlation_id, d.traceparent
+    from outbox.delivery d where d.id = l.delivery_id limit 1) d
+) c on true
+order by c.ready_at`
+
+/** Lease due rows. A row that another transaction holds is skipped; a stopped endpoint's lanes give nothing. */
+export async function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
+  const { lanes } = options
+  const rows = await db.run<Claim & { now: string; now_ms: string }>(text, [
+    arrayLiteral(lanes.map((l) => l.endpointId)),
+    arrayLiteral(lanes.map((l) => l.lane)),
+    arrayLiteral(lanes.map((l) => l.limit)),
+    arrayLiteral(lanes.map((l) => l.floor)),
+    String(options.total),
+    String(options.slackMs),
+    String(options.leaseMs),
+    String(options.timeoutMs),
+    options.token,
+    options.poller,
+  ])
+  // There is always a row: without a claim it only tells the clock.
+  const first = rows[0]
+  if (first === undefined) throw new Error('claim returned no clock')
+  return { now: first.now, nowMs: Number(first.now_ms), claims: first.delivery_id === null ? [] : rows }
+}

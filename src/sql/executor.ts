@@ -1,0 +1,76 @@
+// How a verb reaches the database: text parameters only, cast in the statement, so that every driver sends them alike.
+import postgres from 'postgres'
+import { OutledgerError } from '../errors.ts'
+
+export type Value = string | null
+export type Row = Record<string, unknown>
+
+/** Anything that runs one statement. `$n` stand for the values, in order; rows come back as plain objects. */
+export interface Executor {
+  run<T = Row>(text: string, values: readonly Value[]): Promise<T[]>
+}
+
+export interface Database extends Executor {
+  /** Ends all connections; statements that still run are cut off after `timeoutMs`. */
+  close(timeoutMs?: number): Promise<void>
+}
+
+type Element = string | number | bigint | boolean | null
+
+/** An array as a Postgres array literal. */
+export function arrayLiteral(values: readonly Element[]): string {
+  let text = '{'
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as Element
+    if (i > 0) text += ','
+    if (value === null) text += 'NULL'
+    else if (typeof value === 'string') text += `"${ESCAPED.test(value) ? value.replace(/[\\"]/g, '\\$&') : value}"`
+    else text += value
+  }
+  return `${text}}`
+}
+
+const ESCAPED = /[\\"]/
+
+/** An instant as ISO text in UTC with microseconds: it parses the same under any DateStyle, and JavaScript dates lose digits. */
+export const iso = (expression: string): string =>
+  `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/**
+ * Connections of our own to `url`. postgres.js knows no deadline for a statement, and a connection into a black hole
+ * would wait for ever: after `deadlineMs` the statement fails, and the client with all its sockets is replaced.
+ */
+export function connect(url: string, { max, deadlineMs }: { max: number; deadlineMs: number }): Database {
+  const open = () =>
+    postgres(url, {
+      max,
+      fetch_types: false,
+      onnotice: () => {},
+      connect_timeout: Math.ceil(deadlineMs / 1000),
+      idle_timeout: 0,
+      max_lifetime: null,
+      connection: { application_name: 'outledger' },
+    })
+  let client = open()
+  return {
+    async run<T>(text: string, values: readonly Value[]): Promise<T[]> {
+      const used = client
+      let timer: NodeJS.Timeout | undefined
+      const deadline = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => {
+          if (used === client) client = open()
+          used.end({ timeout: 0 }).catch(() => {})
+          reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
+        }, deadlineMs)
+      })
+      try {
+        return (await Promise.race([used.unsafe(text, values as Value[]), deadline])) as unknown as T[]
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    async close(timeoutMs = 1_000) {
+      await client.end({ timeout: timeoutMs / 1000 })
+    },
+  }
+}

@@ -1,0 +1,38 @@
+// Who is alive: each poller writes its own row from its claiming loop and reads the names of the others.
+import type { Executor } from './executor.ts'
+
+const beatText = `
+with me as (
+  insert into outbox.poller as p (name, heartbeat_ms, version) values ($1, $2::text::int, $3)
+  on conflict (name) do update set beat_at = clock_timestamp(), heartbeat_ms = excluded.heartbeat_ms, version = excluded.version
+  returning p.name
+)
+select p.name from outbox.poller p where p.beat_at > statement_timestamp() - 3 * p.heartbeat_ms * interval '1 millisecond'
+union select me.name from me`
+
+/** Write a heartbeat; returns the names of all live pollers, this one included. Dead: three heartbeats missed. */
+export async function beat(
+  db: Executor,
+  { name, heartbeatMs, version }: { name: string; heartbeatMs: number; version: string },
+): Promise<string[]> {
+  const rows = await db.run<{ name: string }>(beatText, [name, String(heartbeatMs), version])
+  return rows.map((row) => row.name)
+}
+
+/** Leave: the others take over the lanes with their next heartbeat instead of after three missed ones. */
+export async function leave(db: Executor, name: string): Promise<void> {
+  await db.run('delete from outbox.poller where name = $1', [name])
+}
+
+const forgetText = `
+with gone as (
+  delete from outbox.poller p where p.beat_at < statement_timestamp() - greatest(interval '1 day', 100 * p.heartbeat_ms * interval '1 millisecond')
+  returning p.name
+)
+select count(*)::int as n from gone`
+
+/** Remove the rows of pollers that have been dead for a day. */
+export async function forgetDead(db: Executor): Promise<number> {
+  const [row] = await db.run<{ n: number }>(forgetText, [])
+  return row?.n ?? 0
+}
