@@ -12,13 +12,21 @@ export const SLACK_MS = 2_000
 /** A claim without a floor every so often finds rows whose transactions were longer than the slack. */
 const FULL_PASS_MS = 5_000
 
+/** A lane whose attempts take less than this is claimed one batch ahead; a slower one would only hold leases for nothing. */
+const QUICK_MS = 50
+
 interface Lane {
   readonly key: string
   readonly endpointId: number
   readonly lane: number
   cap: number
   mine: boolean
-  inFlight: number
+  /** Leased here, sent or not. */
+  held: number
+  /** Requests in flight. */
+  sending: number
+  /** Smoothed duration of an attempt; Infinity until one has ended. */
+  tookMs: number
   /** On this process's monotonic clock; Infinity: nothing due until discovery says otherwise. */
   dueAt: number
   /** First row at the last discovery, and since when it has been the first: a head that stays is looked after by nobody. */
@@ -64,26 +72,33 @@ export class Lanes {
     for (const lane of this.#lanes.values()) {
       if (lane.seen === this.#round) continue
       lane.dueAt = Number.POSITIVE_INFINITY
-      if (lane.inFlight === 0) this.#lanes.delete(lane.key)
+      if (lane.held === 0) this.#lanes.delete(lane.key)
     }
   }
 
-  /** What to claim for `free` slots: an even share of each due lane, starting with another lane every time. */
-  wishes(free: number, now: number): LaneWish[] {
-    const due = [...this.#lanes.values()].filter(
-      (lane) => lane.dueAt <= now && lane.inFlight < lane.cap && this.#mayTake(lane, now),
-    )
-    if (due.length === 0 || free <= 0) return []
-    const start = this.#start++ % due.length
-    const chosen = [...due.slice(start), ...due.slice(0, start)].slice(0, Math.min(free, WISHES_LIMIT))
+  /**
+   * What to claim: an even share of `free` slots for each due lane, starting with another lane every time, and one of
+   * `ahead` for each quick one.
+   */
+  wishes({ free, ahead }: { free: number; ahead: number }, now: number): LaneWish[] {
+    const due = [...this.#lanes.values()].filter((lane) => lane.dueAt <= now && this.#mayTake(lane, now))
+    const wanted = due.filter((lane) => lane.held < lane.cap || (isQuick(lane) && lane.held < 2 * lane.cap))
+    const usable = free > 0 ? wanted : wanted.filter(isQuick)
+    if (usable.length === 0 || free + ahead <= 0) return []
+    const start = this.#start++ % usable.length
+    const chosen = [...usable.slice(start), ...usable.slice(0, start)].slice(0, Math.min(free + ahead, WISHES_LIMIT))
     const share = Math.ceil(free / chosen.length)
+    const quickShare = Math.ceil((free + ahead) / chosen.length)
     return chosen.map((lane) => {
       const full = now >= lane.fullPassAt
       if (full) lane.fullPassAt = now + FULL_PASS_MS
+      const limit = isQuick(lane)
+        ? Math.min(quickShare, 2 * lane.cap - lane.held)
+        : Math.min(share, lane.cap - lane.held)
       return {
         endpointId: lane.endpointId,
         lane: lane.lane,
-        limit: Math.min(share, lane.cap - lane.inFlight),
+        limit: Math.max(1, limit),
         floor: full ? '-infinity' : lane.floor,
       }
     })
@@ -101,7 +116,7 @@ export class Lanes {
     for (const { endpointId, lane: number, limit } of wishes) {
       const lane = this.#lane(endpointId, number)
       const got = count.get(lane.key) ?? 0
-      lane.inFlight += got
+      lane.held += got
       if (got < limit && claims.length < total) {
         lane.dueAt = Number.POSITIVE_INFINITY
         lane.floor = now
@@ -112,16 +127,31 @@ export class Lanes {
     }
   }
 
+  /** May another request of this lane be sent? If so it counts from now on. */
+  startSending(endpointId: number, number: number): boolean {
+    const lane = this.#lane(endpointId, number)
+    if (lane.sending >= lane.cap) return false
+    lane.sending++
+    return true
+  }
+
   /** An attempt of this lane has ended. */
-  ended(endpointId: number, lane: number): void {
-    const known = this.#lanes.get(keyOf(endpointId, lane))
-    if (known !== undefined) known.inFlight--
+  ended(endpointId: number, number: number, tookMs: number): void {
+    const lane = this.#lane(endpointId, number)
+    lane.sending--
+    lane.held--
+    lane.tookMs = lane.tookMs === Number.POSITIVE_INFINITY ? tookMs : lane.tookMs + (tookMs - lane.tookMs) / 8
+  }
+
+  /** Leases of this lane were given back unsent. */
+  gaveBack(endpointId: number, number: number): void {
+    this.#lane(endpointId, number).held--
   }
 
   /** Milliseconds until the next of the known lanes is due; Infinity when none is. */
   nextDueMs(now: number): number {
     let at = Number.POSITIVE_INFINITY
-    for (const lane of this.#lanes.values()) if (lane.mine && lane.inFlight < lane.cap) at = Math.min(at, lane.dueAt)
+    for (const lane of this.#lanes.values()) if (lane.mine && lane.held < lane.cap) at = Math.min(at, lane.dueAt)
     return Math.max(0, at - now)
   }
 
@@ -135,7 +165,9 @@ export class Lanes {
         lane: number,
         cap: 1,
         mine: false,
-        inFlight: 0,
+        held: 0,
+        sending: 0,
+        tookMs: Number.POSITIVE_INFINITY,
         dueAt: Number.POSITIVE_INFINITY,
         head: null,
         headSince: 0,
@@ -158,6 +190,8 @@ export class Lanes {
     return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > this.#takeOverMs
   }
 }
+
+const isQuick = (lane: Lane): boolean => lane.tookMs < QUICK_MS
 
 /** An endpoint's concurrency split over its lanes, so that no poller needs to know what the others have in flight. */
 function capOf({ lane, concurrency, partitions }: LaneRow): number {

@@ -36,8 +36,8 @@ export function persist<T>(work: () => Promise<T>, { signal, onTrouble }: Persis
 }
 
 export interface Loop {
-  /** Run the next round now instead of at the end of the pause. */
-  wake(): void
+  /** Run the next round within `ms` instead of at the end of the pause. */
+  wake(ms: number): void
   /** Resolves when the loop has ended, after the abort. */
   readonly ended: Promise<void>
 }
@@ -50,34 +50,40 @@ export function loop(
   once: () => Promise<number>,
   { signal, onTrouble, pauseMs }: { signal: AbortSignal; onTrouble: (error: unknown) => void; pauseMs: number },
 ): Loop {
-  let wakeUp: (() => void) | null = null
-  let woken = false
-  const wake = () => {
-    woken = true
-    wakeUp?.()
+  let timer: NodeJS.Timeout | undefined
+  let due = 0
+  let resume = () => {}
+  const arm = (ms: number) => {
+    clearTimeout(timer)
+    due = performance.now() + ms
+    timer = setTimeout(resume, Math.min(ms, 2 ** 31 - 1))
   }
-  signal.addEventListener('abort', wake)
+  /** A wake-up that comes during a round counts for the pause after it. */
+  let wanted = Number.POSITIVE_INFINITY
+  let pausing = false
+  const wake = (ms: number) => {
+    if (!pausing) wanted = Math.min(wanted, ms)
+    else if (performance.now() + ms < due) arm(ms)
+  }
+  const onAbort = () => wake(0)
+  signal.addEventListener('abort', onAbort)
   const pause = (ms: number) =>
     new Promise<void>((resolve) => {
-      const timer = setTimeout(done, Math.min(ms, 2 ** 31 - 1))
-      function done() {
-        clearTimeout(timer)
-        wakeUp = null
-        resolve()
-      }
-      wakeUp = done
-      if (woken) done()
+      resume = resolve
+      pausing = true
+      arm(ms)
     })
   const run = async () => {
     while (!signal.aborted) {
-      woken = false
+      wanted = Number.POSITIVE_INFINITY
       const ms = await once().catch((error) => {
         if (!signal.aborted) onTrouble(error)
         return pauseMs
       })
-      if (ms > 0 && !signal.aborted) await pause(ms)
+      if (!signal.aborted) await pause(Math.min(ms, wanted))
+      pausing = false
     }
-    signal.removeEventListener('abort', wake)
+    signal.removeEventListener('abort', onAbort)
   }
   return { wake, ended: run() }
 }

@@ -1,8 +1,7 @@
 // The poller: claim → attempt → classify → settle, in as many processes as you like, with nothing open while HTTP runs.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { Sender } from './attempt.ts'
-import { attemptDelivery, type LeasedClaim } from './delivery.ts'
+import type { Ended, LeasedClaim } from './delivery.ts'
 import { OutledgerError } from './errors.ts'
 import { codeOf, Events, type PollerEvents } from './events.ts'
 import { Lanes, SLACK_MS } from './lanes.ts'
@@ -13,6 +12,7 @@ import { requireSchema } from './migrate.ts'
 import { type Complete, completeOptions, type Given, POLLER_OPTIONS } from './options.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { type SettleCounts, Settler } from './settler.ts'
+import { Slots } from './slots.ts'
 import { claim } from './sql/claim.ts'
 import { connect, type Database } from './sql/executor.ts'
 import { leave } from './sql/heartbeat.ts'
@@ -23,6 +23,9 @@ export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
   /** Turns a secret reference into its value; default: `env:NAME` and `file:/path`. */
   readonly resolveSecret?: ResolveSecret
 }
+
+/** While requests end one by one, the claim waits so long for a batch to gather. */
+const GATHER_MS = 2
 
 /** Results that wait for the database; beyond so many a slot, nothing more is claimed. */
 const BACKLOG_PER_SLOT = 8
@@ -45,16 +48,15 @@ export class Poller {
   readonly #options: PollerOptions
   readonly #events = new Events()
   readonly #db: Database
-  readonly #sender = new Sender()
   readonly #targets: Targets
   readonly #lanes: Lanes
   readonly #lookout: Lookout
+  readonly #slots: Slots
   readonly #settler: Settler
   /** Aborted first on stop: no more claims. */
   readonly #stopping = new AbortController()
   /** Aborted last: not even the database is waited for. */
   readonly #ending = new AbortController()
-  readonly #inFlight = new Set<Promise<void>>()
   readonly #faults = new Map<number, number>()
   #loops: Loop[] = []
   #stopped: Promise<void> | null = null
@@ -70,6 +72,12 @@ export class Poller {
     this.#db = connect(options.databaseUrl, { max: options.connections, deadlineMs: options.databaseDeadlineMs })
     this.#targets = new Targets(resolve)
     this.#lanes = new Lanes({ name: this.name, takeOverMs: 3 * options.heartbeatMs })
+    this.#slots = new Slots({
+      ...options,
+      lanes: this.#lanes,
+      targets: this.#targets,
+      onEnded: (leased, ended) => this.#ended(leased, ended),
+    })
     this.#lookout = new Lookout(this.#lanes, {
       name: this.name,
       heartbeatMs: options.heartbeatMs,
@@ -114,8 +122,8 @@ export class Poller {
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
     const before = { ...this.#settler.counts }
     await this.#lookout.lookNow()
-    const claimed = await this.#claimOnce()
-    await Promise.all(this.#inFlight)
+    const claimed = (await this.#claimOnce()) ?? 0
+    await this.#slots.untilIdle()
     await this.#settler.flush()
     const counts = Object.entries(this.#settler.counts).map(([name, n]) => [
       name,
@@ -136,16 +144,17 @@ export class Poller {
   async #stop(graceMs: number): Promise<void> {
     this.#stopping.abort()
     const { settleBudgetMs } = this.#options
-    const cut = setTimeout(() => this.#sender.abortAll(), graceMs)
+    const cut = setTimeout(() => this.#slots.abortAll(), graceMs)
     const end = setTimeout(() => this.#ending.abort(), graceMs + settleBudgetMs)
+    this.#giveBack(this.#slots.withdraw())
     await Promise.all(this.#loops.map(({ ended }) => ended))
-    await Promise.all(this.#inFlight)
+    await this.#slots.untilIdle()
     clearTimeout(cut)
     await this.#settler.flush()
     await this.#persist('leave', () => leave(this.#db, this.name)).catch(() => {})
     clearTimeout(end)
     this.#ending.abort()
-    await Promise.all([this.#sender.close(), this.#db.close()])
+    await Promise.all([this.#slots.close(), this.#db.close()])
     this.#events.emit('stopped', { name: this.name })
   }
 
@@ -154,26 +163,25 @@ export class Poller {
     await this.#lookout.look()
     const claimed = await this.#claimOnce()
     const { pollIntervalMs } = this.#options
+    if (claimed === null) return pollIntervalMs
     if (claimed > 0) {
       this.#idleMs = 0
-      return 0
+      return GATHER_MS
     }
     // Nothing there: look again sooner after a busy time, and at the known moment when the next retry is due.
     this.#idleMs = Math.min(pollIntervalMs, Math.max(this.#idleMs * 2, pollIntervalMs / 16))
     this.#lookout.discoverNext()
-    return this.#free() === 0 ? pollIntervalMs : Math.min(this.#idleMs, this.#lanes.nextDueMs(performance.now()) + 1)
+    return Math.min(this.#idleMs, this.#lanes.nextDueMs(performance.now()) + 1)
   }
 
-  #free(): number {
-    const { slots } = this.#options
-    return this.#settler.waiting > slots * BACKLOG_PER_SLOT ? 0 : slots - this.#inFlight.size
-  }
-
-  async #claimOnce(): Promise<number> {
-    const total = this.#free()
-    const wishes = this.#lanes.wishes(total, performance.now())
-    if (wishes.length === 0) return 0
-    const { leaseMs, timeoutMs } = this.#options
+  /** Claims what there is room for; null when there is no room. */
+  async #claimOnce(): Promise<number | null> {
+    const { leaseMs, timeoutMs, slots } = this.#options
+    const room = this.#slots.room()
+    const total = room.free + room.ahead
+    if (total === 0 || this.#settler.waiting > slots * BACKLOG_PER_SLOT) return null
+    const wishes = this.#lanes.wishes(room, performance.now())
+    if (wishes.length === 0) return this.#slots.idle ? 0 : null
     let token = ''
     let startedAt = 0
     const claimed = await this.#read('claim', () => {
@@ -186,53 +194,43 @@ export class Poller {
     this.#lanes.taken(wishes, claimed, total)
     if (claimed.claims.length === 0) return 0
     this.#events.emit('claimed', { count: claimed.claims.length })
-    const leases = claimed.claims.map((row) => ({ deliveryId: row.delivery_id, token }))
+    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
     try {
       await this.#read('endpoints', () => this.#targets.load(this.#db, claimed.claims))
     } catch (error) {
-      await this.#settler.release(leases, 'shutdown', 0)
+      this.#giveBack(leased)
       throw error
     }
-    if (this.#stopping.signal.aborted) await this.#settler.release(leases, 'shutdown', 0)
-    else for (const row of claimed.claims) this.#launch({ claim: row, token, startedAt, clockOffsetMs })
-    return claimed.claims.length
+    if (this.#stopping.signal.aborted) this.#giveBack(leased)
+    else this.#slots.take(leased)
+    return leased.length
   }
 
-  #launch(leased: LeasedClaim): void {
-    const running = this.#attempt(leased)
-      .catch((error) => {
-        this.#events.emit('trouble', { during: 'attempt', code: codeOf(error) })
-      })
-      .finally(() => {
-        this.#inFlight.delete(running)
-        this.#lanes.ended(leased.claim.endpoint_id, leased.claim.lane)
-        this.#loops[0]?.wake()
-      })
-    this.#inFlight.add(running)
+  /** Leased here, never sent: the attempts are not charged. */
+  #giveBack(leased: readonly LeasedClaim[]): void {
+    for (const { claim: row } of leased) this.#lanes.gaveBack(row.endpoint_id, row.lane)
+    this.#settler.release(leased.map(leaseOf), 'shutdown', 0)
   }
 
-  async #attempt(leased: LeasedClaim): Promise<void> {
-    const { claim: row, token, startedAt } = leased
-    const { timeoutMs: ownTimeoutMs, settleBudgetMs } = this.#options
-    const target = this.#targets.get(row.endpoint_id)
-    const timeoutMs = target.endpoint.timeoutMs ?? ownTimeoutMs
-    const lease = { deliveryId: row.delivery_id, token }
-    const leftMs = startedAt + row.lease_ms - performance.now()
-    if (leftMs < timeoutMs + settleBudgetMs) return this.#settler.release([lease], 'lease_too_short', 0)
-    const ended = await attemptDelivery(this.#sender, leased, target, timeoutMs)
-    if (ended.kind === 'release')
-      return this.#settler.release([lease], ended.reason, this.#faultDelayMs(row.endpoint_id, ended.reason))
-    this.#faults.delete(row.endpoint_id)
-    this.#events.emit('attempt', ended.event)
-    const { verdict, endReason } = ended.result
-    if (verdict === 'dead' || verdict === 'block')
-      this.#events.emit('delivery.dead', { ...ended.event, endReason: endReason ?? 'dead' })
-    this.#settler.push(ended.result)
+  #ended(leased: LeasedClaim, ended: Ended): void {
+    const { endpoint_id: endpointId } = leased.claim
+    if (ended.kind === 'release') {
+      this.#settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(endpointId, ended.reason))
+    } else {
+      this.#faults.delete(endpointId)
+      this.#events.emit('attempt', ended.event)
+      const { verdict, endReason } = ended.result
+      if (verdict === 'dead' || verdict === 'block') {
+        this.#events.emit('delivery.dead', { ...ended.event, endReason: endReason ?? 'dead' })
+      }
+      this.#settler.push(ended.result)
+    }
+    this.#loops[0]?.wake(GATHER_MS)
   }
 
   /** A fault of ours is no hot loop: 1 s, doubled up to 60 s; given back at once when we only stop. */
   #faultDelayMs(endpointId: number, reason: string): number {
-    if (reason === 'shutdown') return 0
+    if (reason === 'shutdown' || reason === 'lease_too_short') return 0
     const faults = this.#faults.get(endpointId) ?? 0
     this.#faults.set(endpointId, faults + 1)
     return Math.min(60_000, 1_000 * 2 ** Math.min(faults, 6))
@@ -250,3 +248,5 @@ export class Poller {
     })
   }
 }
+
+const leaseOf = ({ claim: row, token }: LeasedClaim) => ({ deliveryId: row.delivery_id, token })

@@ -19,6 +19,12 @@ export interface SettleCounts {
   released: number
 }
 
+interface Return {
+  readonly leases: readonly Lease[]
+  readonly reason: string
+  readonly delayMs: number
+}
+
 const BATCH = 200
 const LATE_BATCH = 100
 
@@ -28,6 +34,7 @@ export class Settler {
   readonly #events: Events
   readonly #signal: AbortSignal
   #pending: Pending[] = []
+  readonly #returns: Return[] = []
   #running: Promise<void> | null = null
   readonly counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
 
@@ -49,28 +56,37 @@ export class Settler {
     this.#running ??= this.#drain()
   }
 
+  /** Give leases back uncharged, due again after `delayMs`. */
+  release(leases: readonly Lease[], reason: string, delayMs: number): void {
+    if (leases.length === 0) return
+    this.#returns.push({ leases, reason, delayMs })
+    this.#running ??= this.#drain()
+  }
+
   /** Resolves when nothing is left to write. */
   async flush(): Promise<void> {
     while (this.#running !== null) await this.#running
   }
 
-  /** Give leases back uncharged, due again after `delayMs`. */
-  async release(leases: readonly Lease[], reason: string, delayMs: number): Promise<void> {
+  async #drain(): Promise<void> {
+    // Let a turn of the event loop end first: what ended together is written together.
+    await new Promise(setImmediate)
+    while ((this.#pending.length > 0 || this.#returns.length > 0) && !this.#signal.aborted) {
+      try {
+        for (const back of this.#returns.splice(0)) await this.#giveBack(back)
+        if (this.#pending.length > 0) await this.#write(this.#pending.splice(0, BATCH))
+      } catch (error) {
+        // Only what waiting does not cure comes here, or the end: the leases run out and the deliveries come back.
+        if (!this.#signal.aborted) this.#events.emit('trouble', { during: 'settle', code: codeOf(error) })
+      }
+    }
+    this.#running = null
+  }
+
+  async #giveBack({ leases, reason, delayMs }: Return): Promise<void> {
     const given = await this.#persist('release', () => release(this.#db, leases, { delayMs }))
     this.counts.released += given.length
     if (given.length > 0) this.#events.emit('released', { count: given.length, reason, delayMs })
-  }
-
-  async #drain(): Promise<void> {
-    try {
-      while (this.#pending.length > 0) await this.#write(this.#pending.splice(0, BATCH))
-    } catch (error) {
-      // Only what waiting does not cure comes here, or the end: the leases run out and the deliveries come back.
-      if (!this.#signal.aborted) this.#events.emit('trouble', { during: 'settle', code: codeOf(error) })
-    } finally {
-      this.#running = null
-      if (this.#pending.length > 0 && !this.#signal.aborted) this.#running = this.#drain()
-    }
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {

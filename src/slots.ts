@@ -1,0 +1,99 @@
+// The requests in flight, and the deliveries that are leased and come next. Claims fill what is free here, and no more.
+import { Sender } from './attempt.ts'
+import { attemptDelivery, type Ended, type LeasedClaim } from './delivery.ts'
+import type { Lanes } from './lanes.ts'
+import type { Targets } from './targets.ts'
+
+export interface SlotsOptions {
+  readonly slots: number
+  readonly timeoutMs: number
+  readonly settleBudgetMs: number
+  readonly lanes: Lanes
+  readonly targets: Targets
+  /** How one delivery ended; must not throw. */
+  readonly onEnded: (leased: LeasedClaim, ended: Ended) => void
+}
+
+export class Slots {
+  readonly #options: SlotsOptions
+  readonly #sender = new Sender()
+  /** Leased, not yet sent, in the order in which they were claimed. */
+  #ready: LeasedClaim[] = []
+  #inFlight = 0
+  #whenIdle: (() => void)[] = []
+
+  constructor(options: SlotsOptions) {
+    this.#options = options
+  }
+
+  /** How many more may be claimed to be sent at once, and how many to wait behind those in flight. */
+  room(): { free: number; ahead: number } {
+    const { slots } = this.#options
+    const used = this.#inFlight + this.#ready.length
+    return { free: Math.max(0, slots - used), ahead: Math.min(slots, Math.max(0, 2 * slots - used)) }
+  }
+
+  get idle(): boolean {
+    return this.#inFlight + this.#ready.length === 0
+  }
+
+  /** Send these as soon as there is a slot and their lane allows. */
+  take(leased: readonly LeasedClaim[]): void {
+    this.#ready.push(...leased)
+    this.#fill()
+  }
+
+  /** Nothing more is sent: returns what has not been. */
+  withdraw(): LeasedClaim[] {
+    return this.#ready.splice(0)
+  }
+
+  /** Cut every request in flight; each ends by what had been sent. */
+  abortAll(): void {
+    this.#sender.abortAll()
+  }
+
+  /** Resolves when nothing is ready or in flight. */
+  untilIdle(): Promise<void> {
+    return this.idle ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
+  close(): Promise<void> {
+    return this.#sender.close()
+  }
+
+  #fill(): void {
+    const { slots, lanes } = this.#options
+    // A lane at its cap is passed over, so that it costs the others nothing.
+    for (let i = 0; i < this.#ready.length && this.#inFlight < slots; ) {
+      const leased = this.#ready[i] as LeasedClaim
+      if (lanes.startSending(leased.claim.endpoint_id, leased.claim.lane)) {
+        this.#ready.splice(i, 1)
+        this.#start(leased)
+      } else i++
+    }
+  }
+
+  #start(leased: LeasedClaim): void {
+    this.#inFlight++
+    const startedAt = performance.now()
+    const end = (ended: Ended) => {
+      this.#inFlight--
+      this.#options.lanes.ended(leased.claim.endpoint_id, leased.claim.lane, performance.now() - startedAt)
+      this.#options.onEnded(leased, ended)
+      this.#fill()
+      if (this.idle) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    }
+    this.#attempt(leased).then(end, () => end({ kind: 'release', reason: 'internal_fault' }))
+  }
+
+  async #attempt(leased: LeasedClaim): Promise<Ended> {
+    const { claim, startedAt } = leased
+    const target = this.#options.targets.get(claim.endpoint_id)
+    const timeoutMs = target.endpoint.timeoutMs ?? this.#options.timeoutMs
+    const leftMs = startedAt + claim.lease_ms - performance.now()
+    // The request must end, and its outcome be written, before somebody else may lease the delivery.
+    if (leftMs < timeoutMs + this.#options.settleBudgetMs) return { kind: 'release', reason: 'lease_too_short' }
+    return attemptDelivery(this.#sender, leased, target, timeoutMs)
+  }
+}
