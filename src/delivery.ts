@@ -89,7 +89,7 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
     keyed: claim.keyed,
     retryAfterMs: facts.retryAfterMs,
   }
-  const settlement = settlementOf({ ...finding, verdict }, standing, endpoint, Math.random())
+  const settlement = settlementOf({ verdict, reason: finding.reason }, standing, endpoint, Math.random())
   return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement)
 }
 
@@ -116,25 +116,45 @@ function ended(
   { outcome, reason }: Pick<Pending, 'outcome' | 'reason'>,
   settlement: Pick<Pending, 'verdict' | 'delayMs' | 'endReason'>,
 ): Ended {
-  const { tookMs, retryAfterMs, replayed, bytesIn, bytesOut, phase, requestSent, status: httpStatus } = facts
-  const { number } = claim
+  const { key, type, number } = claim
+  const { verdict, delayMs, endReason } = settlement
+  const { tookMs, status: httpStatus } = facts
   return {
     kind: 'result',
+    // Written out: spread objects cost a tenth of the poller's time.
     result: {
-      ...settlement,
-      ...{ deliveryId: claim.delivery_id, number, token, outcome, reason, httpStatus, phase, requestSent, targetHost },
-      ...{ tookMs, bytesOut, bytesIn, retryAfterMs, replayed, endedAt: performance.now() },
+      deliveryId: claim.delivery_id,
+      number,
+      token,
+      outcome,
+      reason,
+      verdict,
+      delayMs,
+      endReason,
+      httpStatus,
+      phase: facts.phase,
+      requestSent: facts.requestSent,
+      targetHost,
+      tookMs,
+      bytesOut: facts.bytesOut,
+      bytesIn: facts.bytesIn,
+      retryAfterMs: facts.retryAfterMs,
+      replayed: facts.replayed,
+      endedAt: performance.now(),
     },
     event: {
-      ...{ key: claim.key, type: claim.type, endpoint: endpoint.name, class: endpoint.class, number, outcome },
-      ...{
-        verdict: settlement.verdict,
-        reason,
-        httpStatus,
-        tookMs,
-        lagMs: claim.lag_ms,
-        correlationId: claim.correlation_id,
-      },
+      key,
+      type,
+      endpoint: endpoint.name,
+      class: endpoint.class,
+      number,
+      outcome,
+      verdict,
+      reason,
+      httpStatus,
+      tookMs,
+      lagMs: claim.lag_ms,
+      correlationId: claim.correlation_id,
     },
   }
 }

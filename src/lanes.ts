@@ -33,7 +33,8 @@ interface Lane {
   head: string | null
   headSince: number
   seen: number
-  floor: string
+  /** Everything due before this moment of the database's clock has been passed; null: nothing is known yet. */
+  floor: number | null
   fullPassAt: number
 }
 
@@ -99,19 +100,19 @@ export class Lanes {
         endpointId: lane.endpointId,
         lane: lane.lane,
         limit: Math.max(1, limit),
-        floor: full ? '-infinity' : lane.floor,
+        floor: full ? null : lane.floor,
       }
     })
   }
 
   /** What a claim gave. A lane that came back short is empty for now; its floor is the clock, else the last row passed. */
-  taken(wishes: readonly LaneWish[], { now, claims }: Claimed, total: number): void {
+  taken(wishes: readonly LaneWish[], { nowMs, claims }: Claimed, total: number): void {
     const count = new Map<string, number>()
-    const passed = new Map<string, string>()
+    const passed = new Map<string, number>()
     for (const claim of claims) {
       const key = keyOf(claim.endpoint_id, claim.lane)
       count.set(key, (count.get(key) ?? 0) + 1)
-      if (claim.ready_at > (passed.get(key) ?? '')) passed.set(key, claim.ready_at)
+      passed.set(key, Math.max(nowMs - claim.lag_ms, passed.get(key) ?? 0))
     }
     for (const { endpointId, lane: number, limit } of wishes) {
       const lane = this.#lane(endpointId, number)
@@ -119,11 +120,8 @@ export class Lanes {
       lane.held += got
       if (got < limit && claims.length < total) {
         lane.dueAt = Number.POSITIVE_INFINITY
-        lane.floor = now
-      } else {
-        const last = passed.get(lane.key)
-        if (last !== undefined && (lane.floor === '-infinity' || last > lane.floor)) lane.floor = last
-      }
+        lane.floor = nowMs
+      } else lane.floor = Math.max(lane.floor ?? 0, passed.get(lane.key) ?? 0) || null
     }
   }
 
@@ -172,7 +170,7 @@ export class Lanes {
         head: null,
         headSince: 0,
         seen: this.#round,
-        floor: '-infinity',
+        floor: null,
         fullPassAt: 0,
       }
       lane.mine = this.#owns(lane)

@@ -29,7 +29,7 @@ export interface Settlement {
 
 /** Only a failing attempt ends a delivery: waiting, pauses and outages use up neither horizon nor budget by themselves. */
 export function settlementOf(
-  { verdict, reason }: Finding & { verdict: Exclude<Finding['verdict'], 'release'> },
+  { verdict, reason }: { verdict: Exclude<Finding['verdict'], 'release'>; reason: string | null },
   standing: Standing,
   policy: SettlementPolicy,
   chance: number,

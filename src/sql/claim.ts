@@ -1,14 +1,14 @@
 /** waiting | leased → leased */
 // Take due rows of several lanes at once, with a limit for each; a run-out lease is a due row, and its attempt was lost.
-import { arrayLiteral, type Executor, iso } from './executor.ts'
+import { arrayLiteral, type Executor } from './executor.ts'
 
 export interface LaneWish {
   readonly endpointId: number
   readonly lane: number
   /** At most so many rows of this lane. */
   readonly limit: number
-  /** Look only at rows due from here on (ISO text or '-infinity'); see lanes.ts. */
-  readonly floor: string
+  /** Look only at rows due from here on, in epoch milliseconds of the database's clock; null: at all. See lanes.ts. */
+  readonly floor: number | null
 }
 
 /** One leased delivery. Ages and lag are milliseconds at the moment of the claim. */
@@ -27,7 +27,6 @@ export interface Claim {
   /** Since the start of the earliest attempt that may have been applied; null when there is none. */
   readonly maybe_applied_ms: number | null
   readonly lease_ms: number
-  readonly ready_at: string
   readonly keyed: boolean
   readonly key: string
   readonly type: string
@@ -38,8 +37,7 @@ export interface Claim {
 }
 
 export interface Claimed {
-  /** The database's clock: text with microseconds for floors, epoch milliseconds for timestamps on the wire. */
-  readonly now: string
+  /** The database's clock at the claim, in epoch milliseconds. */
   readonly nowMs: number
   readonly claims: Claim[]
 }
@@ -61,9 +59,10 @@ export interface ClaimOptions {
 // Nothing is joined to queue: with statistics taken while it was empty such a join turns into table x batch.
 const text = `
 with want as materialized (
-  select w.endpoint_id, w.lane, w.n, w.floor - $6::text::int * interval '1 millisecond' as floor
+  select w.endpoint_id, w.lane, w.n,
+         coalesce(to_timestamp((w.floor - $6::text::int) / 1000.0), '-infinity') as floor
   from (select distinct on (u.endpoint_id, u.lane) u.*
-        from unnest($1::text::int[], $2::text::smallint[], $3::text::int[], $4::text::timestamptz[])
+        from unnest($1::text::int[], $2::text::smallint[], $3::text::int[], $4::text::bigint[])
              with ordinality as u(endpoint_id, lane, n, floor, ord)
         order by u.endpoint_id, u.lane, u.ord) w
   cross join lateral (
@@ -89,7 +88,7 @@ with want as materialized (
 ), lost as (
   insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, poller)
   select p.delivery_id, p.attempts, p.token, p.leased_at, clock_timestamp(),
-         greatest(0, extract(epoch from p.leased_at - p.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', p.leased_by
+         greatest(0, date_part('epoch', p.leased_at - p.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', p.leased_by
   from picked p where p.token is not null
   on conflict (delivery_id, number) do nothing
 ), leased as (
@@ -104,15 +103,16 @@ with want as materialized (
   where q.delivery_id = any (array(select p.delivery_id from picked p))
   returning q.*
 )
-select t.now, t.now_ms, c.*
-from (select ${iso('statement_timestamp()')} as now, floor(extract(epoch from clock_timestamp()) * 1000)::text as now_ms) t
+select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
+       c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.correlation_id, c.traceparent
+from (select floor(date_part('epoch', statement_timestamp()) * 1000) as now_ms) t
 left join (
   select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
-         greatest(0, extract(epoch from l.leased_at - l.ready_at) * 1000)::bigint::float8 as lag_ms,
-         (extract(epoch from l.leased_at - l.first_attempt_at) * 1000)::bigint::float8 as age_ms,
-         (extract(epoch from l.leased_at - l.maybe_applied_at) * 1000)::bigint::float8 as maybe_applied_ms,
-         (extract(epoch from l.next_attempt_at - l.leased_at) * 1000)::int as lease_ms,
-         ${iso('l.ready_at')} as ready_at, l.ordering_key is not null as keyed,
+         greatest(0, floor(date_part('epoch', l.leased_at - l.ready_at) * 1000)) as lag_ms,
+         floor(date_part('epoch', l.leased_at - l.first_attempt_at) * 1000) as age_ms,
+         floor(date_part('epoch', l.leased_at - l.maybe_applied_at) * 1000) as maybe_applied_ms,
+         floor(date_part('epoch', l.next_attempt_at - l.leased_at) * 1000) as lease_ms,
+         l.ordering_key is not null as keyed, l.ready_at,
          d.key, d.type, d.payload::text, d.payload_ref, d.correlation_id, d.traceparent
   from leased l
   cross join lateral (select e.version from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
@@ -125,7 +125,7 @@ order by c.ready_at`
 /** Lease due rows. A row that another transaction holds is skipped; a stopped endpoint's lanes give nothing. */
 export async function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
   const { lanes } = options
-  const rows = await db.run<Claim & { now: string; now_ms: string }>(text, [
+  const rows = await db.run<Claim & { now_ms: number }>(text, [
     arrayLiteral(lanes.map((l) => l.endpointId)),
     arrayLiteral(lanes.map((l) => l.lane)),
     arrayLiteral(lanes.map((l) => l.limit)),
@@ -140,5 +140,5 @@ export async function claim(db: Executor, options: ClaimOptions): Promise<Claime
   // There is always a row: without a claim it only tells the clock.
   const first = rows[0]
   if (first === undefined) throw new Error('claim returned no clock')
-  return { now: first.now, nowMs: Number(first.now_ms), claims: first.delivery_id === null ? [] : rows }
+  return { nowMs: first.now_ms, claims: first.delivery_id === null ? [] : rows }
 }

@@ -36,9 +36,15 @@ const ESCAPED = /[\\"]/
 export const iso = (expression: string): string =>
   `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
+/** A pooler has taken the session away: a prepared statement is unknown there, or known under somebody else's name. */
+const UNPREPARED = new Set(['26000', '42P05', '08P01'])
+
 /**
  * Connections of our own to `url`. postgres.js knows no deadline for a statement, and a connection into a black hole
  * would wait for ever: after `deadlineMs` the statement fails, and the client with all its sockets is replaced.
+ *
+ * Statements are prepared (planning is a third of a claim's cost) until a pooler in transaction mode shows that it cannot
+ * do that; a statement refused for this reason has done nothing and is sent again, and all later ones unprepared.
  */
 export function connect(url: string, { max, deadlineMs }: { max: number; deadlineMs: number }): Database {
   const open = () =>
@@ -52,21 +58,31 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
       connection: { application_name: 'outledger' },
     })
   let client = open()
+  let prepare = true
+  const send = async <T>(text: string, values: readonly Value[]): Promise<T[]> => {
+    const used = client
+    let timer: NodeJS.Timeout | undefined
+    const deadline = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        if (used === client) client = open()
+        used.end({ timeout: 0 }).catch(() => {})
+        reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
+      }, deadlineMs)
+    })
+    try {
+      return (await Promise.race([used.unsafe(text, values as Value[], { prepare }), deadline])) as unknown as T[]
+    } finally {
+      clearTimeout(timer)
+    }
+  }
   return {
     async run<T>(text: string, values: readonly Value[]): Promise<T[]> {
-      const used = client
-      let timer: NodeJS.Timeout | undefined
-      const deadline = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => {
-          if (used === client) client = open()
-          used.end({ timeout: 0 }).catch(() => {})
-          reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
-        }, deadlineMs)
-      })
       try {
-        return (await Promise.race([used.unsafe(text, values as Value[]), deadline])) as unknown as T[]
-      } finally {
-        clearTimeout(timer)
+        return await send<T>(text, values)
+      } catch (error) {
+        if (!prepare || !UNPREPARED.has((error as { code?: string }).code ?? '')) throw error
+        prepare = false
+        return send<T>(text, values)
       }
     },
     async close(timeoutMs = 1_000) {

@@ -15,7 +15,7 @@ export const absorbing = (proven: string): string => `absorbed as (
 ), lost as (
   insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, poller)
   select b.delivery_id, b.attempts, b.token, b.leased_at, clock_timestamp(),
-         greatest(0, extract(epoch from b.leased_at - b.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', b.leased_by
+         greatest(0, date_part('epoch', b.leased_at - b.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', b.leased_by
   from absorbed b where b.token is not null
   on conflict (delivery_id, number) do nothing
 ), receipted as (

@@ -9,11 +9,11 @@ const due = (row: string): string => `greatest(clock_timestamp(), (
 /**
  * CTE `promoted`: the next row of the ordering key of each row in `ended` becomes due if it was parked. Never a row of
  * `ended` itself: what two data-modifying CTEs of one statement do to one row is done by either, and the other is skipped
- * without a word.
+ * without a word. `>= 'infinity'` says the same as `=` and keeps the planner from walking the index of all parked rows.
  */
 export const promotedAfter = (ended: string): string => `promoted as (
   update outbox.queue q set next_attempt_at = ${due('q')}
-  where q.next_attempt_at = 'infinity' and q.blocked_reason is null and q.delivery_id = any (array(
+  where q.next_attempt_at >= 'infinity' and q.blocked_reason is null and q.delivery_id = any (array(
     select n.delivery_id from ${ended} g cross join lateral (
       select o.delivery_id, o.next_attempt_at, o.blocked_reason from outbox.queue o
       where o.endpoint_id = g.endpoint_id and o.ordering_key = g.ordering_key and o.delivery_id > g.delivery_id
@@ -54,7 +54,7 @@ with recursive k(endpoint_id, ordering_key, delivery_id) as (
     for no key update skip locked) q
 ), promoted as (
   update outbox.queue q set next_attempt_at = ${due('q')}
-  where q.delivery_id = any (array(select delivery_id from head)) and q.next_attempt_at = 'infinity'
+  where q.delivery_id = any (array(select delivery_id from head)) and q.next_attempt_at >= 'infinity'
   returning q.delivery_id
 )
 select (select count(*)::int from promoted) as promoted, (select count(*)::int from page) as keys,

@@ -53,7 +53,7 @@ with input as materialized (
 ), mine as materialized (
   select i.*, case when i.verdict = 'block' and q.ordering_key is null then 'dead' else i.verdict end as written,
          q.endpoint_id, q.ordering_key, q.attempts, q.maybe_applied_at,
-         greatest(0, extract(epoch from q.leased_at - q.ready_at) * 1000)::bigint as lag_ms,
+         greatest(0, date_part('epoch', q.leased_at - q.ready_at) * 1000)::bigint as lag_ms,
          t.now - (i.ago_ms + i.took_ms) * interval '1 millisecond' as started_at,
          t.now - i.ago_ms * interval '1 millisecond' as finished_at, t.now
   from input i cross join lateral (
