@@ -227,3 +227,5 @@ export function completeOptions<T extends OptionTable>(
   })
   return Object.fromEntries(entries) as Complete<T>
 }
+
+export type PollerOptions = Complete<typeof POLLER_OPTIONS>

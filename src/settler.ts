@@ -36,7 +36,7 @@ export class Settler {
   #pending: Pending[] = []
   readonly #returns: Return[] = []
   #running: Promise<void> | null = null
-  readonly counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
+  readonly #counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
 
   /** The signal ends even the retries: what is then unwritten comes back as a run-out lease. */
   constructor(options: { db: Executor; name: string; events: Events; signal: AbortSignal }) {
@@ -44,6 +44,11 @@ export class Settler {
     this.#name = options.name
     this.#events = options.events
     this.#signal = options.signal
+  }
+
+  /** What the database has written so far. */
+  counts(): SettleCounts {
+    return { ...this.#counts }
   }
 
   /** Results not yet written. */
@@ -85,7 +90,7 @@ export class Settler {
 
   async #giveBack({ leases, reason, delayMs }: Return): Promise<void> {
     const given = await this.#persist('release', () => release(this.#db, leases, { delayMs }))
-    this.counts.released += given.length
+    this.#counts.released += given.length
     if (given.length > 0) this.#events.emit('released', { count: given.length, reason, delayMs })
   }
 
@@ -98,7 +103,7 @@ export class Settler {
       const verdict = byLease.get(result.deliveryId + result.token)
       if (verdict === undefined) fenced.push(result)
       else {
-        this.counts[verdict]++
+        this.#counts[verdict]++
         if (verdict !== 'delivered' && verdict !== 'retry' && result.number > 1) suspect.push(result.deliveryId)
       }
     }
@@ -132,7 +137,7 @@ export class Settler {
     const noted = await this.#persist('late', () => late(this.#db, aged(fenced)))
     const kept = new Set(noted.map((row) => `${row.delivery_id}/${row.number}`))
     for (const { deliveryId, number } of fenced) {
-      this.counts.fenced++
+      this.#counts.fenced++
       this.#events.emit('fenced', { deliveryId, number, late: kept.has(`${deliveryId}/${number}`) })
     }
     return fenced.filter((r) => r.outcome === 'delivered').map((r) => r.deliveryId)

@@ -1,0 +1,163 @@
+// From the queue into the slots: look who is there, claim what there is room for, hand each end to the settler.
+import { randomUUID } from 'node:crypto'
+import type { Ended, LeasedClaim } from './delivery.ts'
+import type { Events } from './events.ts'
+import { Lanes, SLACK_MS } from './lanes.ts'
+import { Lookout } from './lookout.ts'
+import type { PollerOptions } from './options.ts'
+import type { ResolveSecret } from './secrets.ts'
+import type { Settler } from './settler.ts'
+import { Slots } from './slots.ts'
+import { claim } from './sql/claim.ts'
+import type { Executor } from './sql/executor.ts'
+import { Targets } from './targets.ts'
+
+/** Results that wait for the database; beyond so many a slot, nothing more is claimed. */
+const BACKLOG_PER_SLOT = 8
+
+/** While requests end one by one, the claim waits so long for a batch to gather. */
+const GATHER_MS = 2
+
+export interface ClaimingOptions {
+  readonly name: string
+  readonly options: PollerOptions
+  readonly resolve: ResolveSecret
+  readonly db: Executor
+  readonly settler: Settler
+  readonly events: Events
+  /** Aborted on stop: what is leased and not sent goes back. */
+  readonly stopping: AbortSignal
+  /** Runs database work until it succeeds or nothing new shall begin. */
+  readonly read: <T>(during: string, work: (db: Executor) => Promise<T>) => Promise<T>
+}
+
+export class Claiming {
+  readonly #own: ClaimingOptions
+  readonly #targets: Targets
+  readonly #lanes: Lanes
+  readonly #slots: Slots
+  readonly #lookout: Lookout
+  readonly #faults = new Map<number, number>()
+  #idleMs = 0
+  /** Called when there is room again. */
+  onRoom: (withinMs: number) => void = () => {}
+
+  constructor(own: ClaimingOptions) {
+    this.#own = own
+    const { name, options, read } = own
+    this.#targets = new Targets(own.resolve)
+    this.#lanes = new Lanes({ name, takeOverMs: 3 * options.heartbeatMs })
+    this.#slots = new Slots({
+      ...options,
+      lanes: this.#lanes,
+      targets: this.#targets,
+      onEnded: (leased, ended) => this.#ended(leased, ended),
+    })
+    this.#lookout = new Lookout(this.#lanes, {
+      name,
+      heartbeatMs: options.heartbeatMs,
+      discoverMs: options.pollIntervalMs,
+      read,
+    })
+  }
+
+  /** One whole round, whatever the rhythm says: heartbeat, discovery, one claim and its attempts. */
+  async roundOnce(): Promise<number> {
+    await this.#lookout.lookNow()
+    const claimed = (await this.claimOnce()) ?? 0
+    await this.#slots.untilIdle()
+    return claimed
+  }
+
+  /** What is leased and unsent goes back; resolves when the requests in flight have ended, cut after `graceMs`. */
+  async drain(graceMs: number): Promise<void> {
+    const cut = setTimeout(() => this.#slots.abortAll(), graceMs)
+    this.#giveBack(this.#slots.withdraw())
+    await this.#slots.untilIdle()
+    clearTimeout(cut)
+  }
+
+  close(): Promise<void> {
+    return this.#slots.close()
+  }
+
+  /** One turn of the claiming loop; answers how long to pause. */
+  async pollOnce(): Promise<number> {
+    await this.#lookout.look()
+    const claimed = await this.claimOnce()
+    const { pollIntervalMs } = this.#own.options
+    if (claimed === null) return pollIntervalMs
+    if (claimed > 0) {
+      this.#idleMs = 0
+      return GATHER_MS
+    }
+    // Nothing there: look again sooner after a busy time, and at the known moment when the next retry is due.
+    this.#idleMs = Math.min(pollIntervalMs, Math.max(this.#idleMs * 2, pollIntervalMs / 16))
+    this.#lookout.discoverNext()
+    return Math.min(this.#idleMs, this.#lanes.nextDueMs(performance.now()) + 1)
+  }
+
+  /** Claims what there is room for; null when there is no room. */
+  async claimOnce(): Promise<number | null> {
+    const { leaseMs, timeoutMs, slots } = this.#own.options
+    const room = this.#slots.room()
+    const total = room.free + room.ahead
+    if (total === 0 || this.#own.settler.waiting > slots * BACKLOG_PER_SLOT) return null
+    const wishes = this.#lanes.wishes(room, performance.now())
+    if (wishes.length === 0) return this.#slots.idle ? 0 : null
+    let token = ''
+    let startedAt = 0
+    const claimed = await this.#own.read('claim', (db) => {
+      // A new token for every try: the one whose answer was lost may have leased rows, and a token leases only once.
+      token = randomUUID()
+      startedAt = performance.now()
+      return claim(db, { lanes: wishes, total, slackMs: SLACK_MS, leaseMs, timeoutMs, token, poller: this.#own.name })
+    })
+    const clockOffsetMs = claimed.nowMs - performance.now()
+    this.#lanes.taken(wishes, claimed, total)
+    if (claimed.claims.length === 0) return 0
+    this.#own.events.emit('claimed', { count: claimed.claims.length })
+    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
+    try {
+      await this.#own.read('endpoints', (db) => this.#targets.load(db, claimed.claims))
+    } catch (error) {
+      this.#giveBack(leased)
+      throw error
+    }
+    if (this.#own.stopping.aborted) this.#giveBack(leased)
+    else this.#slots.take(leased)
+    return leased.length
+  }
+
+  /** Leased here, never sent: the attempts are not charged. */
+  #giveBack(leased: readonly LeasedClaim[]): void {
+    for (const { claim: row } of leased) this.#lanes.gaveBack(row.endpoint_id, row.lane)
+    this.#own.settler.release(leased.map(leaseOf), 'shutdown', 0)
+  }
+
+  #ended(leased: LeasedClaim, ended: Ended): void {
+    const { endpoint_id: endpointId } = leased.claim
+    if (ended.kind === 'release') {
+      this.#own.settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(endpointId, ended.reason))
+    } else {
+      this.#faults.delete(endpointId)
+      this.#own.events.emit('attempt', ended.event)
+      const { verdict, endReason } = ended.result
+      if (verdict === 'dead' || verdict === 'block') {
+        this.#own.events.emit('delivery.dead', { ...ended.event, endReason: endReason ?? 'dead' })
+      }
+      this.#own.settler.push(ended.result)
+    }
+    this.onRoom(GATHER_MS)
+  }
+
+  /** A fault of ours is no hot loop: 1 s, doubled up to 60 s; given back at once when we only stop. */
+  #faultDelayMs(endpointId: number, reason: string): number {
+    if (reason === 'shutdown' || reason === 'lease_too_short') return 0
+    const faults = this.#faults.get(endpointId) ?? 0
+    this.#faults.set(endpointId, faults + 1)
+    return Math.min(60_000, 1_000 * 2 ** Math.min(faults, 6))
+  }
+}
+
+const leaseOf = ({ claim: row, token }: LeasedClaim) => ({ deliveryId: row.delivery_id, token })
