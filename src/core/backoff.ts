@@ -18,12 +18,9 @@ const JITTER = 0.1
  * @param used attempts of the current budget so far, 1 or more
  */
 export function retryDelayMs(policy: RetryPolicy, used: number, retryAfterMs: number | null, chance: number): number {
-  // Clamped before it is multiplied out: 2 ** 70 attempts' worth of backoff is still a number.
-  const grown = policy.retryDelayMs * policy.backoffFactor ** Math.min(Math.max(used - 1, 0), 1000)
-  const own = Math.min(
-    Number.isFinite(grown) ? grown : policy.maxDelayMs,
-    Math.max(policy.maxDelayMs, policy.retryDelayMs),
-  )
+  // Clamped before it is multiplied out: 2 ** 5000 is infinite, and infinity times no delay at all is no number.
+  const growth = Math.min(policy.backoffFactor ** Math.max(used - 1, 0), Number.MAX_VALUE)
+  const own = Math.min(policy.retryDelayMs * growth, Math.max(policy.maxDelayMs, policy.retryDelayMs))
   const wanted = Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_LIMIT_MS))
   return Math.ceil(wanted * (1 + JITTER * Math.min(Math.max(chance, 0), 1)))
 }
