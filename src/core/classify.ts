@@ -44,6 +44,11 @@ const UNSENT_REASON: Readonly<Record<string, string>> = {
   ETIMEOUT: 'dns_temporary',
 }
 
+const UNSENT_TIMEOUT: Readonly<Partial<Record<Phase, string>>> = { dns: 'dns_temporary', connect: 'connect_timeout' }
+
+/** What a request that was sent ended with, where that says it all; else the phase is part of the reason. */
+const SENT_REASON = new Set(['shutdown', 'protocol_error'])
+
 /** The meaning of an attempt's facts. */
 export function findingOf(facts: Facts): Finding {
   if (facts.status !== null) return byStatus(facts.status, facts)
@@ -81,10 +86,11 @@ function unsent({ error, phase }: Facts): Finding {
   const code = error ?? 'not_sent'
   if (OWN_FAULT.has(code)) return finding('not_applied', 'release', code)
   if (NEVER.has(code)) return finding('not_applied', 'dead', code)
-  const named = phase === 'tls' ? `tls_${code}` : phase === 'connect' && code === 'timeout' ? 'connect_timeout' : code
-  return finding('not_applied', 'retry', UNSENT_REASON[code] ?? named)
+  const named = phase === 'tls' ? `tls_${code}` : code === 'timeout' ? UNSENT_TIMEOUT[phase] : UNSENT_REASON[code]
+  return finding('not_applied', 'retry', named ?? code)
 }
 
 function sentWithoutAnswer({ error, phase }: Facts): Finding {
-  return finding('unknown', 'retry', error === 'shutdown' ? 'shutdown' : `${phase}_${error ?? 'closed'}`)
+  const code = error ?? 'closed'
+  return finding('unknown', 'retry', SENT_REASON.has(code) ? code : `${phase}_${code}`)
 }
