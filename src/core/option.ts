@@ -12,7 +12,7 @@ export interface OptionSpec {
 
 /** What is wrong with a value, as the second half of a sentence, or null. */
 export function optionProblem(value: unknown, { type, min, max, oneOf }: OptionSpec): string | null {
-  const shown = JSON.stringify(value)?.slice(0, 100)
+  const shown = shownAs(value).slice(0, 100)
   const range = min === undefined ? '' : ` from ${min} to ${max}`
   if (
     type === 'integer'
@@ -30,6 +30,14 @@ export function optionProblem(value: unknown, { type, min, max, oneOf }: OptionS
     return `is ${shown}; it must be one of ${oneOf.join(', ')}`
   return null
 }
+
+// Not JSON.stringify of anything: it throws for a BigInt or a cycle, and calls NaN null.
+const shownAs = (value: unknown): string =>
+  typeof value === 'string'
+    ? JSON.stringify(value)
+    : typeof value === 'object' && value !== null
+      ? 'an object'
+      : String(value)
 
 /** `; did you mean "x"?` for the nearest of the known names, or nothing when none is near. */
 export function didYouMean(name: string, known: readonly string[]): string {
