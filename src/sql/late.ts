@@ -1,4 +1,4 @@
-/** waiting | leased | dead | cancelled → delivered; parked → waiting */
+/** waiting | leased | blocked | dead | cancelled → delivered; parked → waiting */
 // What a fenced attempt found is kept as evidence: the row that said unknown learns what happened; a late 2xx ends the delivery.
 import { arrayLiteral, type Executor } from './executor.ts'
 import { absorbing } from './mend.ts'

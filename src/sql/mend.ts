@@ -1,4 +1,4 @@
-/** waiting | leased | dead | cancelled → delivered; parked → waiting */
+/** waiting | leased | blocked | dead | cancelled → delivered; parked → waiting */
 // A delivery with a delivered attempt is delivered, whatever else was written about it.
 import { arrayLiteral, type Executor } from './executor.ts'
 import { promotedAfter } from './promote.ts'
