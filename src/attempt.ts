@@ -54,7 +54,6 @@ export class Sender {
           exchange,
         )
       } catch {
-        // undici checks the request before it touches a socket: a header value with a line break, say.
         exchange.finish('bad_config')
       }
     })
@@ -180,14 +179,17 @@ class Exchange implements Dispatcher.DispatchHandler {
 function headerOf(raw: Buffer[], name: string): string | null {
   for (let i = 0; i < raw.length; i += 2) {
     const candidate = raw[i] as Buffer
+    // The parser leaves the blanks after a value on it.
     if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name)
-      return (raw[i + 1] as Buffer).toString('latin1')
+      return (raw[i + 1] as Buffer).toString('latin1').trim()
   }
   return null
 }
 
 function codeOfSocket(error: Error & { code?: string }): string {
   if (error.code === 'UND_ERR_SOCKET') return 'closed'
+  // undici checks the request before it touches a socket: a header value with a line break, say.
+  if (error.code === 'UND_ERR_INVALID_ARG') return 'bad_config'
   if (error.code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout'
   return error.code ?? error.name
 }
