@@ -56,14 +56,16 @@ export function endpointsById(db: Executor, ids: readonly number[]): Promise<End
 }
 
 // What is written to outbox.operation holds references to secrets, never a secret.
+// The insert reads from `old`, so that it is locked and read first: a row lock finds nothing once this statement has changed the row.
 const putText = `
 with old as materialized (
   select e.* from outbox.endpoint e where e.name = $1 for update
 ), put as (
   insert into outbox.endpoint as e (name, class, url, secret_ref, authorization_ref, headers, timeout_ms, retry_delay_ms, backoff_factor,
     max_delay_ms, horizon_ms, max_attempts, key_window_ms, concurrency, partitions, on_dead, retention_days, allow_insecure, allow_private)
-  values ($1, $2, $3, $4, $5, $6::text::json, $7::text::int, $8::text::int, $9::text::float8, $10::text::int, $11::text::bigint,
-    $12::text::int, $13::text::bigint, $14::text::int, $15::text::smallint, $16, $17::text::int, $18::text::boolean, $19::text::boolean)
+  select $1, $2, $3, $4, $5, $6::text::json, $7::text::int, $8::text::int, $9::text::float8, $10::text::int, $11::text::bigint,
+    $12::text::int, $13::text::bigint, $14::text::int, $15::text::smallint, $16, $17::text::int, $18::text::boolean, $19::text::boolean
+  from (select count(*) from old) locked
   on conflict (name) do update
   set class = excluded.class, url = excluded.url, secret_ref = excluded.secret_ref, authorization_ref = excluded.authorization_ref,
       headers = excluded.headers, timeout_ms = excluded.timeout_ms, retry_delay_ms = excluded.retry_delay_ms,
