@@ -21,7 +21,11 @@ export async function resolveSecret(reference: string): Promise<string> {
     })
     return value.trim()
   }
-  throw unresolvable(reference, 'a reference is env:NAME or file:/path')
+  // Not repeated: it may be the secret itself, pasted where its reference belongs.
+  throw new OutledgerError(
+    'secret_unresolvable',
+    `what was given (${reference.length} characters) is no secret reference; a reference is env:NAME or file:/path`,
+  )
 }
 
 /** The bytes of a signing secret. @throws OutledgerError when the reference resolves to something that is no secret */
