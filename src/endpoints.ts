@@ -30,10 +30,10 @@ export async function putEndpoint(
   { by = userInfo().username, resolve = resolveSecret }: { by?: string; resolve?: ResolveSecret } = {},
 ): Promise<EndpointRow> {
   const executor = anyExecutor(db)
+  const { name } = completeOptions({ name: ENDPOINT_OPTIONS.name }, { name: given.name }, 'invalid_endpoint')
+  checkWord('name', name, 200)
   const known = new Set(Object.keys(ENDPOINT_OPTIONS))
-  const current = Object.entries((await endpointByName(executor, String(given.name))) ?? {}).filter(([name]) =>
-    known.has(name),
-  )
+  const current = Object.entries((await endpointByName(executor, name)) ?? {}).filter(([name]) => known.has(name))
   const settings = completeOptions(
     ENDPOINT_OPTIONS,
     { ...Object.fromEntries(current), ...withoutUndefined(given) },
@@ -41,8 +41,14 @@ export async function putEndpoint(
   ) as EndpointSettings
   crossCheck(settings)
   await signingSecret(settings.secret, resolve)
-  if (settings.authorization !== null) await resolve(settings.authorization)
-  return putRow(executor, settings, by)
+  if (settings.authorization !== null) {
+    if (UNPRINTABLE.test(await resolve(settings.authorization)))
+      throw wrong(
+        `the value of authorization ${JSON.stringify(settings.authorization)} must be printable ASCII text of one line`,
+      )
+  }
+  // As it will be dialled: WHATWG parsing reads many spellings, and people shall see what was read.
+  return putRow(executor, { ...settings, url: new URL(settings.url).href }, by)
 }
 
 /** All endpoints by name, retired ones last. Secrets appear only as references. */
@@ -53,15 +59,18 @@ export function listEndpoints(db: Handle): Promise<EndpointRow[]> {
 const withoutUndefined = (given: object): object =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 
+const wrong = (message: string) => new OutledgerError('invalid_endpoint', message)
+
+/** No header value may hold these. */
+const UNPRINTABLE = /[^\t\x20-\x7e]/
+
+function checkWord(field: string, value: string, limit: number): void {
+  if (value.length > limit || /[^A-Za-z0-9._:-]/.test(value))
+    throw wrong(`${field} ${JSON.stringify(value.slice(0, 100))} must be 1 to ${limit} of A-Z a-z 0-9 . _ : -`)
+}
+
 function crossCheck(s: EndpointSettings): void {
-  const wrong = (message: string) => new OutledgerError('invalid_endpoint', message)
-  for (const [field, limit] of [
-    ['name', 200],
-    ['class', 64],
-  ] as const) {
-    if (s[field].length > limit || /[^A-Za-z0-9._:-]/.test(s[field]))
-      throw wrong(`${field} ${JSON.stringify(s[field].slice(0, 100))} must be 1 to ${limit} of A-Z a-z 0-9 . _ : -`)
-  }
+  checkWord('class', s.class, 64)
   const problem = urlProblem(s.url, s.allowInsecure)
   if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
   if (s.keyWindowMs < s.horizonMs)
@@ -72,10 +81,10 @@ function crossCheck(s: EndpointSettings): void {
     throw wrong(
       `partitions ${s.partitions} exceeds concurrency ${s.concurrency}: each lane needs at least one request; lower partitions`,
     )
-  if (s.headers !== null) checkHeaders(s.headers, wrong)
+  if (s.headers !== null) checkHeaders(s.headers)
 }
 
-function checkHeaders(text: string, wrong: (message: string) => OutledgerError): void {
+function checkHeaders(text: string): void {
   let headers: unknown
   try {
     headers = JSON.parse(text)
@@ -88,7 +97,7 @@ function checkHeaders(text: string, wrong: (message: string) => OutledgerError):
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name))
       throw wrong(`header ${JSON.stringify(name.slice(0, 100))} is no header name`)
     if (RESERVED.test(name.toLowerCase())) throw wrong(`header ${name} is ours to set; remove it`)
-    if (typeof value !== 'string' || /[^\t\x20-\x7e]/.test(value))
+    if (typeof value !== 'string' || UNPRINTABLE.test(value))
       throw wrong(`the value of header ${name} must be printable ASCII text`)
   }
 }
