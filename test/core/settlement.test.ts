@@ -14,10 +14,10 @@ const policy: SettlementPolicy = {
 const standing: Standing = { used: 1, ageMs: 20_000, keyed: false, retryAfterMs: null }
 
 type Finding = Parameters<typeof settlementOf>[0]
-const delivered: Finding = { outcome: 'delivered', verdict: 'delivered', reason: null }
-const failed: Finding = { outcome: 'unknown', verdict: 'retry', reason: 'http_503' }
-const rejected: Finding = { outcome: 'rejected', verdict: 'dead', reason: 'gone' }
-const cut: Finding = { outcome: 'unknown', verdict: 'retry', reason: 'shutdown' }
+const delivered: Finding = { verdict: 'delivered', reason: null }
+const failed: Finding = { verdict: 'retry', reason: 'http_503' }
+const rejected: Finding = { verdict: 'dead', reason: 'gone' }
+const cut: Finding = { verdict: 'retry', reason: 'shutdown' }
 
 const RETRY: Settlement = { verdict: 'retry', delayMs: 300_000, endReason: null }
 const EXHAUSTED: Settlement = { verdict: 'dead', delayMs: 0, endReason: 'exhausted' }
