@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { MOVES, STATES } from '../../src/core/state.ts'
+import { type Ending, MOVES, STATES, type State } from '../../src/core/state.ts'
 
 const source = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const quoted = (text = '') => [...text.matchAll(/'(\w+)'/g)].map((match) => match[1]).sort()
+
+const OPEN: readonly State[] = ['waiting', 'leased', 'parked', 'blocked']
+const ENDED: readonly Ending[] = ['delivered', 'dead', 'cancelled']
 
 /** `leased → waiting | dead; parked → waiting` as pairs of one state and the next. */
 const pairs = Object.entries(MOVES).flatMap(([verb, moves]) =>
@@ -17,6 +20,10 @@ const pairs = Object.entries(MOVES).flatMap(([verb, moves]) =>
 const verbsThat = (wanted: (pair: (typeof pairs)[number]) => boolean) => [
   ...new Set(pairs.filter(wanted).map(({ verb }) => verb)),
 ]
+
+test('a state is open, ended or purged', () => {
+  assert.deepEqual([...STATES], [...OPEN, ...ENDED, 'purged'])
+})
 
 test('moves speak of states only, and a delivery comes from nothing once', () => {
   const known = new Set<string>(STATES)
@@ -31,7 +38,7 @@ test('moves speak of states only, and a delivery comes from nothing once', () =>
 })
 
 test('what has ended is only purged, or found to have been delivered after all', () => {
-  const out = pairs.filter(({ from }) => ['delivered', 'dead', 'cancelled', 'purged'].includes(from))
+  const out = pairs.filter(({ from }) => [...ENDED, 'purged'].includes(from))
   const allowed = out.filter(({ verb, to }) => to === 'delivered' || (verb === 'purge' && to === 'purged'))
   assert.deepEqual(allowed, out)
   assert.deepEqual(
@@ -45,9 +52,8 @@ test('what has ended is only purged, or found to have been delivered after all',
 })
 
 test('open work is never purged', () => {
-  const open = ['waiting', 'leased', 'parked', 'blocked']
   assert.deepEqual(
-    pairs.filter(({ from, to }) => open.includes(from) && to === 'purged'),
+    pairs.filter(({ from, to }) => OPEN.some((state) => state === from) && to === 'purged'),
     [],
   )
 })
@@ -79,5 +85,5 @@ test('the view of deliveries knows the open states, and takes the ended ones fro
   const sql = source('drizzle/0001_functions_and_views.sql')
   const [, cases = ''] = /coalesce\(r\.ending,\s+CASE (WHEN.*?) END\) AS state/s.exec(sql) ?? []
   const states = [...cases.matchAll(/(?:THEN|ELSE) '(\w+)'/g)].map((match) => match[1])
-  assert.deepEqual(states.sort(), ['blocked', 'leased', 'parked', 'waiting'])
+  assert.deepEqual(states.sort(), [...OPEN].sort())
 })
