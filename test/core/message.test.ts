@@ -28,6 +28,7 @@ const texts: readonly (readonly [why: string, field: string, value: unknown, wan
   ['an accent', 'type', 'é', /^is 2 bytes long/],
   ['255 characters', 'correlationId', 'c'.repeat(255), null],
   ['256 characters', 'correlationId', 'c'.repeat(256), /^is 256 bytes long; it must be 1 to 255/],
+  ['a blank', 'correlationId', 'a b', /without spaces$/],
   ['a line break', 'correlationId', 'a\nb', /without spaces$/],
   ['any text', 'orderingKey', 'Patient 7 – Zoë', null],
   ['400 bytes', 'orderingKey', 'é'.repeat(200), null],

@@ -84,6 +84,7 @@ const forms: readonly (readonly [why: string, secret: string, bytes: number | nu
   ['a prefix in capitals', secret(32).replace('whsec_', 'WHSEC_'), null],
   ['padding left out', secret(25).replaceAll('=', ''), null],
   ['too much padding', `${secret(24)}=`, null],
+  ['three signs of padding', `${secret(24)}A===`, null],
   ['padding in the middle', secret(24).replace('whsec_BwcH', 'whsec_Bwc='), null],
   ['base64url', `whsec_${Buffer.alloc(33, 0xff).toString('base64url')}`, null],
   ['a blank before it', ` ${secret(32)}`, null],
