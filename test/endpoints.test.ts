@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type EndpointGiven, listEndpoints, OutledgerError, putEndpoint } from '../src/index.ts'
+import { ENDPOINT_OPTIONS } from '../src/options.ts'
 import { testDatabase } from './support/database.ts'
 import { testSecret, testSecretValue } from './support/secret.ts'
 
@@ -127,7 +128,11 @@ test('a second put changes what it names, keeps the rest, and both are on record
     },
     { by: 'ann' },
   )
-  const second = await putEndpoint(db.sql, { name: 'clinic', retryDelayMs: 120_000, maxAttempts: null }, { by: 'bob' })
+  const second = await putEndpoint(
+    db.sql,
+    { name: 'clinic', retryDelayMs: 120_000, maxAttempts: null, class: undefined },
+    { by: 'bob' },
+  )
   assert.deepEqual(second, { ...first, retryDelayMs: 120_000, maxAttempts: null, version: first.version + 1 })
   assert.deepEqual([...(await listEndpoints(db.sql))], [second])
 
@@ -150,6 +155,30 @@ test('a second put changes what it names, keeps the rest, and both are on record
   assert.deepEqual(records[1]?.detail.old, records[0]?.detail.new)
   const everything = JSON.stringify([await written(), await db.query('select * from outbox.operation'), second])
   for (const value of [testSecretValue, 't0ken']) assert.ok(!everything.includes(value), 'a secret is in the database')
+})
+
+test('every setting of an endpoint can be changed, and is listed as it was given', async () => {
+  const settings: EndpointGiven = {
+    ...{ name: 'clinic', class: 'hospital', url: 'http://127.0.0.1:8080/in', secret: 'env:OUTLEDGER_TEST_OTHER' },
+    ...{ authorization: 'env:OUTLEDGER_TEST_SECRET', headers: '{"x-b":"c"}', timeoutMs: 7_000, retryDelayMs: 1_000 },
+    ...{ backoffFactor: 2.5, maxDelayMs: 8_000, horizonMs: 9_000, maxAttempts: 3, keyWindowMs: 10_000 },
+    ...{ concurrency: 12, partitions: 11, onDead: 'skip', retentionDays: 5, allowInsecure: true, allowPrivate: true },
+  }
+  process.env.OUTLEDGER_TEST_OTHER = testSecretValue
+  assert.deepEqual(Object.keys(settings).sort(), Object.keys(ENDPOINT_OPTIONS).sort())
+  const [before] = await listEndpoints(db.sql)
+  for (const [name, value] of Object.entries(settings))
+    if (name !== 'name') assert.notEqual(before?.[name as keyof typeof before], value, name)
+  await putEndpoint(db.sql, settings)
+  const [after] = await listEndpoints(db.sql)
+  assert.deepEqual(after, { ...before, ...settings, version: (before?.version ?? 0) + 1 })
+  await putEndpoint(db.sql, {
+    ...good,
+    class: 'clinic',
+    allowInsecure: false,
+    horizonMs: HOUR,
+    keyWindowMs: 720 * HOUR,
+  })
 })
 
 test('a refused change leaves the endpoint as it was', async () => {
