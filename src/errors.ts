@@ -27,10 +27,7 @@ export const ERRORS = {
     'The object passed is no database client that is supported',
     'Pass a drizzle (postgres-js) or postgres.js handle',
   ],
-  secret_unresolvable: [
-    'A secret reference cannot be resolved, or what it names is no secret',
-    'Set what the message names',
-  ],
+  secret_unresolvable: ['A secret reference cannot be resolved here', 'Set what the message names'],
   schema_missing: ['The database has no outbox schema, or an older one', 'Run "outledger migrate"'],
   foreign_schema: ['The database has a schema "outbox" that is not ours', 'Rename it, or use another database'],
   unsupported_database: [

@@ -30,7 +30,7 @@ export const POLLER_OPTIONS = {
     default: 30_000,
     min: 200,
     max: 60 * MINUTE,
-    doc: 'Lease of a claimed delivery; at least timeoutMs + settleBudgetMs',
+    doc: 'Lease of a claimed delivery; at least timeoutMs + settleBudgetMs + 100',
   },
   timeoutMs: {
     type: 'integer',

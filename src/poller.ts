@@ -18,14 +18,18 @@ export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
   readonly resolveSecret?: ResolveSecret
 }
 
+/** The time between a claim and the start of its requests: without it every lease would be too short to begin with. */
+const START_MS = 100
+
 /** @throws OutledgerError `invalid_option`; nothing is connected before `start` or `runOnce` */
 export function createPoller({ resolveSecret: resolve = resolveSecret, ...given }: PollerGiven): Poller {
   const options = completeOptions(POLLER_OPTIONS, given)
   const { leaseMs, timeoutMs, settleBudgetMs } = options
-  if (leaseMs < timeoutMs + settleBudgetMs) {
+  const leastMs = timeoutMs + settleBudgetMs + START_MS
+  if (leaseMs < leastMs) {
     throw new OutledgerError(
       'invalid_option',
-      `leaseMs ${leaseMs} is shorter than timeoutMs ${timeoutMs} + settleBudgetMs ${settleBudgetMs}: a request would outlive its lease; raise leaseMs to ${timeoutMs + settleBudgetMs} or more`,
+      `leaseMs ${leaseMs} is too short for timeoutMs ${timeoutMs} + settleBudgetMs ${settleBudgetMs}: a request would outlive its lease; raise leaseMs to ${leastMs} or more`,
     )
   }
   return new Poller(options, resolve)

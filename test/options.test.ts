@@ -81,14 +81,14 @@ const given = (more: Partial<PollerGiven>): PollerGiven => ({ databaseUrl: db.ur
 // case C04
 const leases: readonly (readonly [why: string, more: Partial<PollerGiven>, problem: RegExp | null])[] = [
   ['the defaults', {}, null],
-  ['a lease that just holds request and settle', { leaseMs: 25_000 }, null],
+  ['a lease that just holds request and settle', { leaseMs: 25_100 }, null],
   [
     'a millisecond less',
-    { leaseMs: 24_999 },
-    /^leaseMs 24999 is shorter than timeoutMs 20000 \+ settleBudgetMs 5000: .* raise leaseMs to 25000 or more$/,
+    { leaseMs: 25_099 },
+    /^leaseMs 25099 is too short for timeoutMs 20000 \+ settleBudgetMs 5000: .* raise leaseMs to 25100 or more$/,
   ],
-  ['a longer timeout', { timeoutMs: 25_001 }, /^leaseMs 30000 is shorter than timeoutMs 25001 \+ settleBudgetMs 5000/],
-  ['a longer budget', { settleBudgetMs: 10_001 }, /^leaseMs 30000 is shorter than .* settleBudgetMs 10001/],
+  ['a longer timeout', { timeoutMs: 25_001 }, /^leaseMs 30000 is too short for timeoutMs 25001 \+ settleBudgetMs 5000/],
+  ['a longer budget', { settleBudgetMs: 10_001 }, /^leaseMs 30000 is too short for .* settleBudgetMs 10001/],
   ['a misspelt option', { leaseMS: 60_000 } as object, /^unknown option "leaseMS"; did you mean "leaseMs"\?$/],
   ['an option of an endpoint', { retryDelayMs: 5 } as object, /^unknown option "retryDelayMs"/],
   ['an option out of its range', { slots: 0 }, /^option slots is 0; it must be from 1 to 1000$/],

@@ -36,11 +36,12 @@ export function settlementOf(
 ): Settlement {
   if (verdict === 'delivered') return { verdict, delayMs: 0, endReason: reason }
   if (verdict === 'dead') return ended(reason ?? 'dead', standing, policy)
+  // Cut off by our own shutdown: the receiver did not fail and asked for no pause.
+  if (reason === 'shutdown') return { verdict: 'retry', delayMs: 0, endReason: null }
   const exhausted =
     standing.ageMs > policy.horizonMs || standing.used >= (policy.maxAttempts ?? Number.POSITIVE_INFINITY)
   if (exhausted) return ended('exhausted', standing, policy)
-  // Cut off by our own shutdown: the receiver asked for no pause.
-  const delayMs = reason === 'shutdown' ? 0 : retryDelayMs(policy, standing.used, standing.retryAfterMs, chance)
+  const delayMs = retryDelayMs(policy, standing.used, standing.retryAfterMs, chance)
   return { verdict: 'retry', delayMs, endReason: null }
 }
 

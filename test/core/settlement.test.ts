@@ -96,6 +96,11 @@ const rows: readonly Row[] = [
   ],
   ['cut off by our own shutdown: at once', { finding: cut }, { ...RETRY, delayMs: 0 }],
   [
+    'our own shutdown exhausts nothing',
+    { finding: cut, at: { used: 3, ageMs: 73 * HOUR }, under: { maxAttempts: 3 } },
+    { ...RETRY, delayMs: 0 },
+  ],
+  [
     'a receiver that waits for nothing is not asked about it',
     { finding: cut, at: { used: 7 }, under: { backoffFactor: 10 } },
     { ...RETRY, delayMs: 0 },
