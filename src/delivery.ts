@@ -141,6 +141,7 @@ function ended(
       retryAfterMs: facts.retryAfterMs,
       replayed: facts.replayed,
       endedAt: performance.now(),
+      agoMs: 0,
     },
     event: {
       key,

@@ -8,7 +8,7 @@ import { type Lease, release } from './sql/release.ts'
 import { type Result, settle } from './sql/settle.ts'
 
 /** What has been learned; when it ended is on this process's monotonic clock, and becomes a duration when it is sent. */
-export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number }
+export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number; agoMs: number }
 
 export interface SettleCounts {
   delivered: number
@@ -26,6 +26,7 @@ interface Return {
 }
 
 const BATCH = 200
+const GATHER_MS = 5
 const LATE_BATCH = 100
 
 export class Settler {
@@ -36,6 +37,7 @@ export class Settler {
   #pending: Pending[] = []
   readonly #returns: Return[] = []
   #running: Promise<void> | null = null
+  #writtenAt = Number.NEGATIVE_INFINITY
   readonly #counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
 
   /** The signal ends even the retries: what is then unwritten comes back as a run-out lease. */
@@ -74,9 +76,8 @@ export class Settler {
   }
 
   async #drain(): Promise<void> {
-    // Let a turn of the event loop end first: what ended together is written together.
-    await new Promise(setImmediate)
     while ((this.#pending.length > 0 || this.#returns.length > 0) && !this.#signal.aborted) {
+      await this.#gather()
       try {
         for (const back of this.#returns.splice(0)) await this.#giveBack(back)
         if (this.#pending.length > 0) await this.#write(this.#pending.splice(0, BATCH))
@@ -86,6 +87,14 @@ export class Settler {
       }
     }
     this.#running = null
+  }
+
+  /** The first result is written at once; under load, those that end within a few milliseconds are written together. */
+  async #gather(): Promise<void> {
+    const restMs = this.#writtenAt + GATHER_MS - performance.now()
+    if (restMs > 0 && this.#pending.length < BATCH) await new Promise((resolve) => setTimeout(resolve, restMs))
+    else await new Promise(setImmediate)
+    this.#writtenAt = performance.now()
   }
 
   async #giveBack({ leases, reason, delayMs }: Return): Promise<void> {
@@ -151,7 +160,9 @@ export class Settler {
   }
 }
 
-const aged = (batch: readonly Pending[]): Result[] => {
+/** Durations are true when they are sent: a batch that is tried again has aged. */
+function aged(batch: readonly Pending[]): readonly Pending[] {
   const now = performance.now()
-  return batch.map((result) => ({ ...result, agoMs: Math.round(now - result.endedAt) }))
+  for (const result of batch) result.agoMs = Math.round(now - result.endedAt)
+  return batch
 }
