@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import { after } from 'node:test'
 import postgres from 'postgres'
 import type { Executor, Row } from '../../src/sql/executor.ts'
-import { anyExecutor } from '../../src/transaction.ts'
 
 /** Set by scripts/test.ts: the server, and the name of the template database. */
 const SERVER = process.env.OUTLEDGER_TEST_SERVER ?? ''
@@ -38,7 +37,7 @@ export async function testDatabase({ template = TEMPLATE }: { template?: string 
   const query = async <T = Row>(text: string, ...values: (string | number | null)[]) =>
     [...(await sql.unsafe(text, values))] as T[]
   return {
-    ...anyExecutor(sql),
+    run: (text, values) => query(text, ...values),
     url: urlOf(name),
     sql,
     query,

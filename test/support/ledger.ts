@@ -1,0 +1,114 @@
+// Rows as the verbs of src/sql take and leave them: an endpoint with one lane, messages, leases, results.
+import { randomUUID } from 'node:crypto'
+import { type Claim, claim } from '../../src/sql/claim.ts'
+import { type EndpointRow, type EndpointSettings, putEndpoint } from '../../src/sql/endpoint.ts'
+import { type EnqueueRow, enqueue } from '../../src/sql/enqueue.ts'
+import type { Executor } from '../../src/sql/executor.ts'
+import type { Result } from '../../src/sql/settle.ts'
+import type { TestDatabase } from './database.ts'
+
+/** Priority class 1, partition 0: the only lane of an endpoint with one partition. */
+export const LANE = 1024
+
+export const endpointSettings = (more: Partial<EndpointSettings> = {}): EndpointSettings => ({
+  name: 'clinic',
+  class: 'clinic',
+  url: 'https://clinic.test/hooks',
+  secret: 'env:NONE',
+  authorization: null,
+  headers: null,
+  timeoutMs: null,
+  retryDelayMs: 300_000,
+  backoffFactor: 1,
+  maxDelayMs: 86_400_000,
+  horizonMs: 259_200_000,
+  maxAttempts: null,
+  keyWindowMs: 2_592_000_000,
+  concurrency: 64,
+  partitions: 1,
+  onDead: 'block',
+  retentionDays: 30,
+  allowInsecure: false,
+  allowPrivate: false,
+  ...more,
+})
+
+export const addEndpoint = (db: Executor, more: Partial<EndpointSettings> = {}): Promise<EndpointRow> =>
+  putEndpoint(db, endpointSettings(more), 'a test')
+
+export const message = (key: string, more: Partial<EnqueueRow> = {}): EnqueueRow => ({
+  endpoint: 'clinic',
+  key,
+  type: 'eligibility.changed',
+  payload: '{"patient":1842}',
+  orderingKey: null,
+  delayMs: null,
+  notBefore: null,
+  correlationId: null,
+  traceparent: null,
+  payloadRef: null,
+  retentionDays: null,
+  ...more,
+})
+
+/** Enqueue in a transaction of its own; returns the id. */
+export async function add(db: Executor, key: string, more: Partial<EnqueueRow> = {}): Promise<string> {
+  const { id, inserted } = await enqueue(db, message(key, more))
+  if (id === null || !inserted) throw new Error(`${key} was not inserted`)
+  return id
+}
+
+export type Leased = Claim & { readonly token: string }
+
+/** Claim what is due in the endpoint's one lane. */
+export async function lease(
+  db: Executor,
+  { id }: Pick<EndpointRow, 'id'>,
+  { limit = 100, leaseMs = 30_000, poller = 'p-1', floor = '-infinity', slackMs = 0 } = {},
+): Promise<Leased[]> {
+  const lanes = [{ endpointId: id, lane: LANE, limit, floor }]
+  const token = randomUUID()
+  const { claims } = await claim(db, { lanes, total: limit, slackMs, leaseMs, timeoutMs: 20_000, token, poller })
+  return claims.map((row) => ({ ...row, token }))
+}
+
+/** A plain 200 for this lease, or what `more` says. */
+export const result = ({ delivery_id, number, token }: Leased, more: Partial<Result> = {}): Result => ({
+  deliveryId: delivery_id,
+  number,
+  token,
+  outcome: 'delivered',
+  verdict: 'delivered',
+  reason: null,
+  endReason: null,
+  delayMs: 0,
+  httpStatus: 200,
+  phase: 'done',
+  requestSent: true,
+  targetHost: 'clinic.test',
+  tookMs: 40,
+  agoMs: 0,
+  bytesOut: 16,
+  bytesIn: 2,
+  retryAfterMs: null,
+  replayed: false,
+  ...more,
+})
+
+/** Failures, for `result`. */
+export const RETRY = {
+  ...{ outcome: 'not_applied', verdict: 'retry', reason: 'http_429', httpStatus: 429, delayMs: 300_000 },
+} as const satisfies Partial<Result>
+export const TIMEOUT = {
+  ...{ outcome: 'unknown', verdict: 'retry', reason: 'timeout', httpStatus: null, phase: 'headers', delayMs: 300_000 },
+} as const satisfies Partial<Result>
+export const GONE = {
+  ...{ outcome: 'rejected', verdict: 'dead', reason: 'gone', endReason: 'gone', httpStatus: 410 },
+} as const satisfies Partial<Result>
+
+/** Let the lease of this key run out: ten minutes pass. */
+export const expire = (db: TestDatabase, key: string): Promise<void> => db.age(key, '10 minutes')
+
+/** What the view says of each of these deliveries, oldest first. */
+export const states = (db: TestDatabase): Promise<{ key: string; state: string }[]> =>
+  db.query('select key, state from outbox.deliveries order by id')

@@ -1,0 +1,41 @@
+// A connection of its own whose transaction is in the test's hands, so that two of them really interleave.
+import { setImmediate as turn } from 'node:timers/promises'
+import postgres from 'postgres'
+import type { Executor, Row, Value } from '../../src/sql/executor.ts'
+import type { TestDatabase } from './database.ts'
+
+export interface Session extends Executor {
+  commit(): Promise<void>
+  rollback(): Promise<void>
+  /** Resolves when this session's statement waits for a lock that another one holds. */
+  untilBlocked(): Promise<void>
+}
+
+const DEADLINE_MS = 10_000
+
+/** Open a transaction (READ COMMITTED unless told otherwise) on a connection of its own. */
+export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
+  const own = postgres(db.url, { max: 1, fetch_types: false, onnotice: () => {} })
+  const run = async <T = Row>(text: string, values: readonly Value[]) =>
+    [...(await own.unsafe(text, [...values]))] as T[]
+  const [me] = await run<{ pid: number }>('select pg_backend_pid() as pid', [])
+  await run(`begin ${mode}`, [])
+  const end = async (how: string) => {
+    await run(how, [])
+    await own.end({ timeout: 1 })
+  }
+  return {
+    run,
+    commit: () => end('commit'),
+    rollback: () => end('rollback'),
+    async untilBlocked() {
+      const deadline = performance.now() + DEADLINE_MS
+      while (performance.now() < deadline) {
+        const waiting = await db.query('select from pg_locks where pid = $1 and not granted', me?.pid ?? 0)
+        if (waiting.length > 0) return
+        await turn()
+      }
+      throw new Error('the session does not wait for a lock')
+    },
+  }
+}
