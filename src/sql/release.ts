@@ -2,12 +2,19 @@
 // Give leases back without charging the attempt: nothing was sent.
 import { arrayLiteral, type Executor } from './executor.ts'
 
+// Each id with its own token: one token covers all rows of its claim, and a stale lease must not give back a live one.
 const text = `
+with mine as materialized (
+  select q.delivery_id
+  from (select l.* from unnest($1::text::bigint[], $2::text::uuid[]) as l(delivery_id, token) order by l.delivery_id) l
+  cross join lateral (
+    select q.delivery_id from outbox.queue q where q.delivery_id = l.delivery_id and q.token = l.token for update) q
+)
 update outbox.queue q
 set next_attempt_at = clock_timestamp() + $3::text::int * interval '1 millisecond', attempts = q.attempts - 1,
     first_attempt_at = case when q.attempts - 1 > q.base then q.first_attempt_at end,
     token = null, leased_at = null, leased_by = null
-where q.delivery_id = any (array(select unnest($1::text::bigint[]))) and q.token = any ($2::text::uuid[])
+where q.delivery_id = any (array(select m.delivery_id from mine m))
 returning q.delivery_id::text`
 
 export interface Lease {
@@ -21,10 +28,9 @@ export async function release(
   leases: readonly Lease[],
   { delayMs }: { delayMs: number },
 ): Promise<string[]> {
-  // Ids and tokens need not be paired: a token is never used twice.
   const rows = await db.run<{ delivery_id: string }>(text, [
     arrayLiteral(leases.map((l) => l.deliveryId)),
-    arrayLiteral([...new Set(leases.map((l) => l.token))]),
+    arrayLiteral(leases.map((l) => l.token)),
     String(delayMs),
   ])
   return rows.map((row) => row.delivery_id)
