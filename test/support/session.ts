@@ -7,8 +7,8 @@ import type { TestDatabase } from './database.ts'
 export interface Session extends Executor {
   commit(): Promise<void>
   rollback(): Promise<void>
-  /** Resolves when this session's statement waits for a lock that another one holds. */
-  untilBlocked(): Promise<void>
+  /** Resolves when this session's statement waits for a lock that another one holds, or when `unless` is over first. */
+  untilBlocked(unless?: Promise<unknown>): Promise<void>
 }
 
 const DEADLINE_MS = 10_000
@@ -28,9 +28,15 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
     run,
     commit: () => end('commit'),
     rollback: () => end('rollback'),
-    async untilBlocked() {
+    async untilBlocked(unless) {
       const deadline = performance.now() + DEADLINE_MS
+      let over = false
+      const end = () => {
+        over = true
+      }
+      unless?.then(end, end)
       while (performance.now() < deadline) {
+        if (over) return
         const waiting = await db.query('select from pg_locks where pid = $1 and not granted', me?.pid ?? 0)
         if (waiting.length > 0) return
         await turn()
