@@ -4,7 +4,7 @@ import type { Executor } from './executor.ts'
 export interface LaneRow {
   readonly endpoint_id: number
   readonly lane: number
-  /** Milliseconds until the first row is due; 0 or less: due now. Null: its endpoint is stopped, or nothing will be due. */
+  /** Milliseconds until the first row is due, at most a day; 0 or less: due now. Null: its endpoint is stopped, or nothing will be due. */
   readonly due_in_ms: number | null
   /** When the first row is due, as text: the same text twice means that nobody took it. */
   readonly head: string
@@ -26,7 +26,8 @@ with recursive lane(endpoint_id, lane, first_due) as (
 ), page as (select * from lane limit $3::text::int)
 select p.endpoint_id, p.lane, p.first_due::text as head, e.concurrency, e.partitions,
        case when e.open and isfinite(p.first_due)
-         then (extract(epoch from least(p.first_due, statement_timestamp() + interval '1 day') - statement_timestamp()) * 1000)::int
+         then (extract(epoch from least(greatest(p.first_due, statement_timestamp() - interval '1 day'),
+                                        statement_timestamp() + interval '1 day') - statement_timestamp()) * 1000)::int
        end as due_in_ms
 from page p cross join lateral (
   select e.concurrency, e.partitions, e.paused_at is null
