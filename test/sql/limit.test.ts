@@ -18,6 +18,7 @@ const FAMILIES = {
   'index only': 'set local enable_seqscan = off; set local enable_bitmapscan = off',
   'no index':
     'set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off',
+  'generic plan': 'set local plan_cache_mode = force_generic_plan',
   'nested loops without cache':
     'set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_material = off; set local enable_memoize = off',
 }

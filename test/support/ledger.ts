@@ -64,7 +64,7 @@ export type Leased = Claim & { readonly token: string }
 export async function lease(
   db: Executor,
   { id }: Pick<EndpointRow, 'id'>,
-  { limit = 100, leaseMs = 30_000, poller = 'p-1', floor = '-infinity', slackMs = 0 } = {},
+  { limit = 100, leaseMs = 30_000, poller = 'p-1', floor = null as number | null, slackMs = 0 } = {},
 ): Promise<Leased[]> {
   const lanes = [{ endpointId: id, lane: LANE, limit, floor }]
   const token = randomUUID()
