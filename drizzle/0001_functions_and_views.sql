@@ -75,7 +75,7 @@ BEGIN
   v_now := clock_timestamp();
   BEGIN
     v_scheduled := greatest(v_now, v_now + p_delay_ms::bigint * interval '1 millisecond', p_not_before::timestamptz);
-  EXCEPTION WHEN invalid_datetime_format OR datetime_field_overflow THEN
+  EXCEPTION WHEN data_exception THEN
     v_scheduled := 'infinity';
   END;
   IF v_scheduled > v_now + interval '3653 days' THEN

@@ -5,6 +5,7 @@ import type { Executor, Row, Value } from '../../src/sql/executor.ts'
 import type { TestDatabase } from './database.ts'
 
 export interface Session extends Executor {
+  readonly pid: number
   commit(): Promise<void>
   rollback(): Promise<void>
   /** Resolves when this session's statement waits for a lock that another one holds, or when `unless` is over first. */
@@ -26,6 +27,7 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
   }
   return {
     run,
+    pid: me?.pid ?? 0,
     commit: () => end('commit'),
     rollback: () => end('rollback'),
     async untilBlocked(unless) {
