@@ -91,7 +91,7 @@ const WRONG: [column: string, given: Record<string, string | null>, message: Reg
 // case C47
 for (const [column, given, message] of WRONG) {
   const shown = JSON.stringify(given).slice(0, 60)
-  test(`from SQL too, ${shown} is refused: the message names the field, and nothing of the payload leaks`, async () => {
+  test(`SQL refuses ${column} ${shown}, names the field and writes nothing`, async () => {
     const error = await call(given).then(
       () => assert.fail('accepted'),
       (refusal) => refusal as Record<string, string>,
