@@ -140,7 +140,9 @@ SELECT d.id, d.key, e.name AS endpoint, e.class, d.type, d.ordering_key,
   CASE WHEN q.token IS NOT NULL THEN q.next_attempt_at END AS lease_until,
   coalesce(r.reason, q.blocked_reason) AS terminal_reason,
   coalesce(r.certainty,
-    CASE WHEN q.token IS NOT NULL OR q.maybe_applied_at IS NOT NULL THEN 'unknown' ELSE coalesce(a.outcome, 'not_attempted') END) AS certainty,
+    CASE WHEN EXISTS (SELECT FROM outbox.attempt t WHERE t.delivery_id = d.id AND t.outcome = 'delivered') THEN 'delivered'
+         WHEN q.token IS NOT NULL OR q.maybe_applied_at IS NOT NULL THEN 'unknown'
+         ELSE coalesce(a.outcome, 'not_attempted') END) AS certainty,
   d.payload_ref, d.payload_sha256, d.payload_bytes, d.erased_at, d.correlation_id, d.replay_of,
   r.ended_at, r.delete_after,
   CASE WHEN r.delivery_id IS NOT NULL THEN NULL
