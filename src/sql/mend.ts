@@ -36,7 +36,7 @@ export const absorbing = (proven: string): string => `absorbed as (
 const text = `
 with proven as materialized (
   select w.delivery_id from unnest($1::text::bigint[]) as w(delivery_id)
-  where exists (select from outbox.attempt a where a.delivery_id = w.delivery_id and a.outcome = 'delivered')
+  where (select true from outbox.attempt a where a.delivery_id = w.delivery_id and a.outcome = 'delivered' limit 1)
 ), ${absorbing('proven')}
 select (select count(*)::int from absorbed) as absorbed, (select count(*)::int from upgraded) as upgraded`
 

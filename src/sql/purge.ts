@@ -9,14 +9,16 @@ export interface Purged {
   readonly tombstonesExpired: number
 }
 
-// Only receipts are candidates and an open delivery has none; the look at the queue is the belt to those braces.
+// Only receipts are candidates and an open delivery has none; the look at the queue is the belt to those braces. It is a
+// value, not NOT EXISTS: as a join to a queue that the planner believes empty it read the whole queue for each receipt.
 const text = `
 with victim as materialized (
   select r.*, d.key, d.payload_sha256
   from (
     select r.delivery_id, r.ending, r.certainty, r.attempts, r.ended_at, r.delete_after
     from outbox.receipt r
-    where r.delete_after <= statement_timestamp() and not exists (select from outbox.queue q where q.delivery_id = r.delivery_id)
+    where r.delete_after <= statement_timestamp()
+      and (select q.delivery_id from outbox.queue q where q.delivery_id = r.delivery_id limit 1) is null
     order by r.delete_after
     limit $1::text::int
     for update skip locked) r

@@ -38,11 +38,12 @@ export interface Settled {
   readonly verdict: Verdict
 }
 
+// A subselect for a value is a probe of the index for each row; EXISTS may become one scan of all attempts.
 const text = `
 with input as materialized (
   select distinct on (i.delivery_id, i.token) i.*,
-         case when i.asked <> 'delivered' and exists (
-                select from outbox.attempt a where a.delivery_id = i.delivery_id and a.outcome = 'delivered')
+         case when i.asked <> 'delivered' and (
+                select true from outbox.attempt a where a.delivery_id = i.delivery_id and a.outcome = 'delivered' limit 1)
               then 'delivered' else i.asked end as verdict
   from unnest($1::text::bigint[], $2::text::uuid[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[],
               $7::text::bigint[], $8::text::int[], $9::text::int[], $10::text::smallint[], $11::text::text[], $12::text::boolean[],

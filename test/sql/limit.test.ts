@@ -32,7 +32,7 @@ const endpoint = await addEndpoint(db)
 /** Statistics of one row, then twenty more of it; `work` sees that in each plan family, and it is undone afterwards. */
 async function inEachFamily(
   seed: (session: Session, from: number, to: number) => Promise<unknown>,
-  work: (session: Session) => Promise<unknown>,
+  work: (session: Session) => Promise<{ took: number; changed: number }>,
 ): Promise<void> {
   for (const [family, settings] of Object.entries(FAMILIES)) {
     const session = await begin(db)
@@ -41,13 +41,18 @@ async function inEachFamily(
     await seed(session, 1, 1)
     await session.run('analyze outbox.queue, outbox.receipt', [])
     await seed(session, 2, 21)
+    // What is switched off costs a great deal, and would be compiled.
+    await session.run('set local jit = off', [])
     for (const setting of settings.split('; ')) if (setting !== '') await session.run(setting, [])
+    const wrong = []
     for (let round = 0; round < ROUNDS; round++) {
       await session.run('savepoint round', [])
-      assert.deepEqual(await work(session), { took: 2, changed: 2 }, `${family}, round ${round}`)
+      const { took, changed } = await work(session)
+      if (took !== 2 || changed !== 2) wrong.push({ round, took, changed })
       await session.run('rollback to savepoint round', [])
     }
     await session.rollback()
+    assert.deepEqual(wrong, [], family)
   }
 }
 
