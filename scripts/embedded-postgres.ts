@@ -24,6 +24,15 @@ const NOBODY = 65534
 /** Start a server in a fresh folder on a free port of 127.0.0.1. `settings` go to postgresql.conf as they are. */
 export async function startPostgres(settings: Record<string, string> = {}): Promise<EmbeddedPostgres> {
   const home = await mkdtemp(join(tmpdir(), 'outledger-pg-'))
+  try {
+    return await launch(home, settings)
+  } catch (error) {
+    await rm(home, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function launch(home: string, settings: Record<string, string>): Promise<EmbeddedPostgres> {
   await chmod(home, 0o711)
   const bin = await binaries(home)
   const data = join(home, 'data')
@@ -57,7 +66,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     await untilReady(url, exited)
   } catch {
     child.kill('SIGKILL')
-    await rm(home, { recursive: true, force: true })
+    await exited
     throw new Error(`embedded Postgres did not start:\n${log}`)
   }
   return {
