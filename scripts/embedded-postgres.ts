@@ -15,24 +15,32 @@ export interface EmbeddedPostgres {
   readonly url: string
   /** Process id of the postmaster. */
   readonly pid: number
+  /** Everything it has on disk. */
+  readonly folder: string
   stop(): Promise<void>
 }
 
 const run = promisify(execFile)
 const NOBODY = 65534
 
-/** Start a server in a fresh folder on a free port of 127.0.0.1. `settings` go to postgresql.conf as they are. */
-export async function startPostgres(settings: Record<string, string> = {}): Promise<EmbeddedPostgres> {
+/**
+ * Start a server in a fresh folder on a free port of 127.0.0.1. `settings` go to postgresql.conf as they are.
+ * It ends with this process, however that ends, unless it shall `outlive` it.
+ */
+export async function startPostgres(
+  settings: Record<string, string> = {},
+  { outlive = false }: { outlive?: boolean } = {},
+): Promise<EmbeddedPostgres> {
   const home = await mkdtemp(join(tmpdir(), 'outledger-pg-'))
   try {
-    return await launch(home, settings)
+    return await launch(home, settings, outlive)
   } catch (error) {
     await rm(home, { recursive: true, force: true })
     throw error
   }
 }
 
-async function launch(home: string, settings: Record<string, string>): Promise<EmbeddedPostgres> {
+async function launch(home: string, settings: Record<string, string>, outlive: boolean): Promise<EmbeddedPostgres> {
   await chmod(home, 0o711)
   const bin = await binaries(home)
   const data = join(home, 'data')
@@ -54,7 +62,7 @@ async function launch(home: string, settings: Record<string, string>): Promise<E
     shared_buffers: '256MB',
     ...settings,
   }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const [command, args] = drop(join(bin, 'postgres'), ['-D', data, ...flags], ['--pdeathsig', 'INT'])
+  const [command, args] = drop(join(bin, 'postgres'), ['-D', data, ...flags], outlive ? [] : ['--pdeathsig', 'INT'])
   const child = spawn(command, args, { cwd: data, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let log = ''
   child.stderr?.on('data', (chunk) => {
@@ -72,6 +80,7 @@ async function launch(home: string, settings: Record<string, string>): Promise<E
   return {
     url,
     pid: child.pid as number,
+    folder: home,
     async stop() {
       // SIGINT is Postgres's fast shutdown: open sessions are ended, nothing is waited for.
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGINT')
