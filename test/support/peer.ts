@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { after } from 'node:test'
+import { until } from './until.ts'
 
 export interface Received {
   readonly headers: Record<string, string>
@@ -18,6 +19,12 @@ export interface Peer {
   readonly url: string
   /** In the order in which they were fully read. */
   readonly received: Received[]
+  /** Connections that were made to it. */
+  readonly connections: number
+  /** Requests that have been read and whose connection or response has not ended. */
+  readonly open: number
+  /** Keys of requests that came while another one of the same key was open. */
+  readonly overlapping: string[]
   /** Answer all requests like this from now on. */
   answer(answer: Answer): void
   /** Answer the next requests like this, one after the other, before the standing answer. */
@@ -38,12 +45,38 @@ export const silence: Answer = () => {}
 /** Reads the request and resets the connection. */
 export const reset: Answer = (_response, _request, socket) => socket.resetAndDestroy()
 
+/** Reads the request and writes these bytes as they are, then closes. */
+export const raw =
+  (text: string): Answer =>
+  (_response, _request, socket) =>
+    socket.end(text)
+
+/** Reads the request and answers when the promise resolves. */
+export const when =
+  (moment: Promise<unknown>, answer: Answer = status(200)): Answer =>
+  async (response, request, socket) => {
+    await moment
+    answer(response, request, socket)
+  }
+
+/** A moment that the test decides on. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
 /** A peer that answers 200 until it is told otherwise. */
 export async function startPeer(): Promise<Peer> {
   const received: Received[] = []
   const script: Answer[] = []
-  const waiting: { n: number; resolve: () => void }[] = []
   let standing: Answer = status(200)
+  let connections = 0
+  const open = new Map<string, number>()
+  const overlapping: string[] = []
+  const opened = (key: string, n: number) => open.set(key, (open.get(key) ?? 0) + n)
   const server = createServer(async (request: IncomingMessage, response) => {
     const chunks: Buffer[] = []
     try {
@@ -59,9 +92,13 @@ export async function startPeer(): Promise<Peer> {
       number: Number(headers['outledger-attempt']),
     }
     received.push(one)
+    if ((open.get(one.key) ?? 0) > 0) overlapping.push(one.key)
+    opened(one.key, 1)
+    if (response.closed) opened(one.key, -1)
+    else response.once('close', () => opened(one.key, -1))
     ;(script.shift() ?? standing)(response, one, request.socket)
-    for (const { n, resolve } of waiting) if (received.length >= n) resolve()
   })
+  server.on('connection', () => connections++)
   server.keepAliveTimeout = 60_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -73,14 +110,22 @@ export async function startPeer(): Promise<Peer> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
     received,
+    get connections() {
+      return connections
+    },
+    get open() {
+      return [...open.values()].reduce((sum, n) => sum + n, 0)
+    },
+    overlapping,
     answer(answer) {
       standing = answer
     },
     next(...answers) {
       script.push(...answers)
     },
-    untilReceived: (n) =>
-      received.length >= n ? Promise.resolve() : new Promise((resolve) => waiting.push({ n, resolve })),
+    untilReceived: async (n) => {
+      await until(`${n} requests have been received`, () => received.length >= n)
+    },
     close,
   }
 }
