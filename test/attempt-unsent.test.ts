@@ -1,0 +1,123 @@
+// Attempts that never reached the other side: what is final, what is tried again, and what is our own fault.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { after, test } from 'node:test'
+import { OutledgerError } from '../src/index.ts'
+import { deliverOnce, enqueue, putClinic } from './support/clinic.ts'
+import { testDatabase } from './support/database.ts'
+import { startPeer } from './support/peer.ts'
+import { testSecretValue } from './support/secret.ts'
+
+const db = await testDatabase()
+const peer = await startPeer()
+const secrets = new Map<string, string>()
+const resolveSecret = (reference: string) => {
+  const secret = secrets.get(reference)
+  if (secret === undefined) throw new Error(`${reference} is not there yet`)
+  return secret
+}
+const round = () => deliverOnce(db, { resolveSecret })
+const resolve = (reference: string) => secrets.get(reference) ?? testSecretValue
+
+/** An endpoint of its own for each test, with one delivery that has been tried once. */
+async function tried(name: string, url: string, settings: Parameters<typeof putClinic>[2] = {}) {
+  if (!secrets.has(`vault:${name}`)) secrets.set(`vault:${name}`, testSecretValue)
+  await putClinic(db, url, { name, secret: `vault:${name}`, timeoutMs: 1_000, ...settings }, { resolve })
+  await enqueue(db, [name], { endpoint: name })
+  await round()
+  const [row] = await db.query<Record<string, unknown>>(
+    'select outcome, verdict, reason, request_sent from outbox.attempts where key = $1',
+    name,
+  )
+  return row
+}
+const port = Number(new URL(peer.url).port)
+const open = async (name: string) =>
+  (await db.query('select attempts, certainty, state from outbox.deliveries where key = $1', name))[0]
+
+for (const [why, url] of [
+  ['a private address', peer.url],
+  ['a private address in disguise', `http://2130706433:${port}/`],
+  ['a private IPv6 address', `http://[::1]:${port}/`],
+  ['a name that means a private address', `http://localhost:${port}/`],
+] as const) {
+  test(`${why} is never dialled where the endpoint does not allow it: dead`, async () => {
+    const name = why.replaceAll(' ', '-')
+    assert.deepEqual(await tried(name, url, { allowPrivate: false }), {
+      ...{ outcome: 'not_applied', verdict: 'dead', reason: 'blocked_address', request_sent: false },
+    })
+    assert.equal(peer.connections, 0)
+    assert.deepEqual(await db.query('select certainty, maybe_applied from outbox.dead where key = $1', name), [
+      { certainty: 'not_applied', maybe_applied: false },
+    ])
+  })
+}
+
+test('a refused connection has applied nothing and is tried again', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port: free } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  assert.deepEqual(await tried('refused', `http://127.0.0.1:${free}/`), {
+    ...{ outcome: 'not_applied', verdict: 'retry', reason: 'ECONNREFUSED', request_sent: false },
+  })
+  assert.deepEqual(await open('refused'), { attempts: 1, certainty: 'not_applied', state: 'waiting' })
+})
+
+test('a name that does not resolve is tried again', async () => {
+  const row = await tried('unresolved', 'http://clinic.invalid/')
+  assert.match(String(row?.reason), /^dns_(not_found|temporary)$/)
+  assert.deepEqual([row?.outcome, row?.verdict], ['not_applied', 'retry'])
+})
+
+test('a connection that is reset before it is read from may have been read from all the same', async () => {
+  const server = createServer((socket) => socket.resetAndDestroy()).listen(0, '127.0.0.1')
+  after(() => server.close())
+  await once(server, 'listening')
+  const row = await tried('reset', `http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  assert.deepEqual([row?.outcome, row?.verdict], row?.request_sent ? ['unknown', 'retry'] : ['not_applied', 'retry'])
+  assert.match(String(row?.reason), /ECONNRESET|closed/)
+})
+
+test('a secret that is missing charges nothing, and the delivery goes out when it appears', async () => {
+  await putClinic(db, peer.url, { name: 'late', secret: 'vault:late' }, { resolve })
+  await enqueue(db, ['late'], { endpoint: 'late' })
+  assert.equal((await round()).released, 1)
+  assert.deepEqual(await open('late'), { attempts: 0, certainty: 'not_attempted', state: 'waiting' })
+  const [queued] = await db.query<{ delayed: boolean }>(
+    `select next_attempt_at > clock_timestamp() as delayed from outbox.deliveries where key = 'late'`,
+  )
+  assert.equal(queued?.delayed, true, 'no hot loop')
+  assert.equal((await round()).claimed, 0)
+  secrets.set('vault:late', testSecretValue)
+  await db.age('late', '61 seconds')
+  assert.equal((await round()).delivered, 1)
+  assert.equal(peer.received.at(-1)?.number, 1)
+})
+
+test('a secret that is none ends the delivery before anything is sent', async () => {
+  secrets.set('vault:malformed', testSecretValue)
+  await putClinic(db, peer.url, { name: 'malformed', secret: 'vault:malformed' }, { resolve })
+  secrets.set('vault:malformed', 'whsec_short')
+  await enqueue(db, ['malformed'], { endpoint: 'malformed' })
+  await round()
+  assert.deepEqual(await db.query(`select outcome, reason from outbox.attempts where key = 'malformed'`), [
+    { outcome: 'not_applied', reason: 'bad_config' },
+  ])
+})
+
+test('a header value with a line break is refused by put, and ends the delivery when a secret brings it', async () => {
+  await assert.rejects(
+    putClinic(db, peer.url, { name: 'split', secret: 'vault:split', headers: '{"x-a": "b\\r\\nx-c: d"}' }, { resolve }),
+    (error) => error instanceof OutledgerError && error.code === 'invalid_endpoint' && /x-a/.test(error.message),
+  )
+  const before = peer.received.length
+  secrets.set('vault:split-token', 'Bearer a\r\nx-injected: 1')
+  const row = await tried('split', peer.url, { authorization: 'vault:split-token' })
+  assert.deepEqual(row, {
+    ...{ outcome: 'not_applied', verdict: 'dead', reason: 'bad_config', request_sent: false },
+  })
+  assert.equal(peer.received.length, before)
+})
