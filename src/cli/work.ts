@@ -46,5 +46,6 @@ export async function work(args: string[]): Promise<number> {
   } finally {
     await poller.stop()
   }
-  return 0
+  // All is written; a connection into a black hole that the driver has given up would hold the process for minutes.
+  process.exit(0)
 }
