@@ -11,7 +11,7 @@ const peer = await startPeer()
 
 // case C05
 test('what a killed poller had in flight is sent again by another one, with the same key and the same bytes', async () => {
-  await putClinic(db, peer.url)
+  await putClinic(db, peer.url, { concurrency: 512 })
   const keys = keysOf('capture', 20)
   await enqueue(db, keys, { payload: '{"amount": 1.50,  "id": 9007199254740993}' })
   peer.answer(silence)
