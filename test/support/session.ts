@@ -21,6 +21,8 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
     [...(await own.unsafe(text, [...values]))] as T[]
   const [me] = await run<{ pid: number }>('select pg_backend_pid() as pid', [])
   await run(`begin ${mode}`, [])
+  // What waits for a session of the same test would wait for ever.
+  await run(`set local lock_timeout = '${DEADLINE_MS}ms'`, [])
   const end = async (how: string) => {
     await run(how, [])
     await own.end({ timeout: 1 })
