@@ -112,7 +112,8 @@ function otherProblem({
   traceparent,
   retentionDays,
 }: Message): Problem | null {
-  if (typeof endpoint !== 'string') return { field: 'endpoint', problem: 'is not the name of an endpoint' }
+  if (typeof endpoint !== 'string' || endpoint.includes('\0'))
+    return { field: 'endpoint', problem: 'is not the name of an endpoint' }
   if ((payload === undefined) === (payloadRef === undefined))
     return { field: 'payload', problem: 'or payloadRef must be given, and only one of them' }
   if (delayMs !== undefined && !isDelayMs(delayMs))
@@ -121,6 +122,12 @@ function otherProblem({
     return { field: 'delayMs', problem: 'and notBefore exclude each other: give one of them' }
   if (notBefore instanceof Date && Number.isNaN(notBefore.getTime()))
     return { field: 'notBefore', problem: 'is an invalid Date' }
+  if (
+    notBefore !== undefined &&
+    !(notBefore instanceof Date) &&
+    (typeof notBefore !== 'string' || notBefore.includes('\0'))
+  )
+    return { field: 'notBefore', problem: 'must be a Date, or text of a time with its time zone' }
   if (traceparent !== undefined && !isTraceparent(traceparent))
     return { field: 'traceparent', problem: 'must be the 55 characters of a W3C traceparent' }
   if (
@@ -140,7 +147,7 @@ const keyConflict = ({ key }: EnqueueRow, conflict: NonNullable<Enqueued['confli
     `key ${key} exists with another ${conflict}; this event was not written. One event for one endpoint has one key: use another, such as ${key.slice(0, 200)}:2`,
   )
 
-/** What the SQL function refuses says so in our words; the driver's error would carry the payload among its parameters. */
+/** What the SQL function refuses says so in our words; any other error is the database's own: drizzle's would carry the payload. */
 function refused(error: unknown): never {
   const cause = (error as { cause?: unknown }).cause ?? error
   const { code, message, column_name: field } = cause as { code?: string; message?: string; column_name?: string }
@@ -152,5 +159,5 @@ function refused(error: unknown): never {
   }
   if (code === '42883' || code === '3F000' || code === '42P01')
     throw new OutledgerError('schema_missing', 'the outbox schema is missing here; run "outledger migrate"')
-  throw error
+  throw cause
 }

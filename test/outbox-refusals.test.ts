@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { drizzle } from 'drizzle-orm/postgres-js'
+import postgres from 'postgres'
+import { type Handle, outbox } from '../src/index.ts'
+import { anyExecutor } from '../src/transaction.ts'
+import { testDatabase } from './support/database.ts'
+import { addEndpoint } from './support/ledger.ts'
+
+const db = await testDatabase()
+await addEndpoint(db)
+const client = postgres(db.url, { max: 2, fetch_types: false, onnotice: () => {} })
+after(() => client.end({ timeout: 1 }))
+// Its errors name all parameters: through it, too, no payload may come out.
+const orm = drizzle(client)
+
+const GOOD = { key: 'k', endpoint: 'clinic', type: 't', payload: { ssn: 'SECRET' } }
+
+const cycle: Record<string, unknown> = {}
+cycle.self = cycle
+
+const WRONG: [message: RegExp, given: object, code?: string][] = [
+  [/^key is missing$/, { key: undefined }],
+  [/^key is 0 bytes long; it must be 1 to 255 of A-Z a-z 0-9 \. _ : -$/, { key: '' }],
+  [/^key is 3 bytes long/, { key: 'a b' }],
+  [/^key is 256 bytes long/, { key: 'k'.repeat(256) }],
+  [/^key is a number; it must be a string, 1 to 255/, { key: 1842 }],
+  [/^key is an object/, { key: null }],
+  [/^endpoint is not the name of an endpoint$/, { endpoint: undefined }],
+  [/^endpoint is not the name of an endpoint$/, { endpoint: 1 }],
+  [/^endpoint is not the name of an endpoint$/, { endpoint: 'clin\0ic' }],
+  [
+    /^endpoint 'clinik' does not exist; create it with "outledger endpoint put"$/,
+    { endpoint: 'clinik' },
+    'unknown_endpoint',
+  ],
+  [/^type is missing$/, { type: undefined }],
+  [
+    /^type is 201 bytes long; it must be 1 to 200 printable ASCII characters without spaces$/,
+    { type: 't'.repeat(201) },
+  ],
+  [/^type is 2 bytes long/, { type: 'ü' }],
+  [/^payload or payloadRef must be given, and only one of them$/, { payload: undefined }],
+  [/^payload or payloadRef must be given, and only one of them$/, { payloadRef: 's3://x' }],
+  [/^payload is null; it must be an object, an array, or a string of JSON text$/, { payload: null }],
+  [/^payload is a number/, { payload: 1842 }],
+  [/^payload is a function/, { payload: () => {} }],
+  [/^payload is not a JSON object or array$/, { payload: '"SECRET"' }],
+  [/^payload is not a JSON object or array$/, { payload: { toJSON: () => 'SECRET' } }],
+  [/^payload is not a JSON object or array$/, { payload: { toJSON: () => undefined } }],
+  [/^payload of 16 bytes is not valid JSON$/, { payload: '{"ssn":"SECRET",' }],
+  [/^payload cannot be serialised: it contains a cycle or a BigInt/, { payload: cycle }],
+  [/^payload cannot be serialised: it contains a cycle or a BigInt/, { payload: { n: 1n } }],
+  [/^payload contains a raw U\+0000 or a lone surrogate/, { payload: '{"a":"SECRET\0"}' }],
+  [/^payload contains a raw U\+0000 or a lone surrogate/, { payload: '{"a":"SECRET\ud800"}' }],
+  [
+    /^payload is 262145 bytes long; the limit is 262144: store it elsewhere and pass payloadRef$/,
+    { payload: { a: 'x'.repeat(262_137) } },
+  ],
+  [
+    /^payloadRef is 2001 bytes long; it must be 1 to 2000 bytes$/,
+    { payload: undefined, payloadRef: 'r'.repeat(2_001) },
+  ],
+  [/^payloadRef is 0 bytes long/, { payload: undefined, payloadRef: '' }],
+  [/^orderingKey is 402 bytes long; it must be 1 to 400 bytes$/, { orderingKey: 'ü'.repeat(201) }],
+  [/^orderingKey is 0 bytes long/, { orderingKey: '' }],
+  [/^orderingKey is 2 bytes long/, { orderingKey: 'a\0' }],
+  [/^delayMs is -1; it must be a whole number of milliseconds up to ten years$/, { delayMs: -1 }],
+  [/^delayMs is 1\.5;/, { delayMs: 1.5 }],
+  [/^delayMs is NaN;/, { delayMs: Number.NaN }],
+  [/^delayMs is 5;/, { delayMs: '5' }],
+  [/^delayMs is 315360000001;/, { delayMs: 315_360_000_001 }],
+  [/^delayMs and notBefore exclude each other: give one of them$/, { delayMs: 1, notBefore: new Date(0) }],
+  [/^notBefore is an invalid Date$/, { notBefore: new Date('soon') }],
+  [/^not_before must be a timestamp with time zone at most ten years ahead$/, { notBefore: 'soon' }],
+  [/^not_before must be a timestamp/, { notBefore: '2030-01-01 00:00 Mars/Olympus' }],
+  [/^not_before must be a timestamp/, { notBefore: new Date('9999-01-01') }],
+  [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: '2030-01-01Z\0' }],
+  [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: 1_893_456_000_000 }],
+  [/^correlationId is 3 bytes long; it must be 1 to 255 printable ASCII/, { correlationId: 'a b' }],
+  [/^correlationId is an object/, { correlationId: null }],
+  [/^traceparent must be the 55 characters of a W3C traceparent$/, { traceparent: '00-1' }],
+  [/^retentionDays is 36501; it must be a whole number of days, 0 to 36500$/, { retentionDays: 36_501 }],
+  [/^retentionDays is -1;/, { retentionDays: -1 }],
+  [/^"orderingkey" is no field of a message; did you mean "orderingKey"\?$/, { orderingkey: 'o' }],
+  [/^"delay" is no field of a message/, { delay: 5 }],
+  [/^"zzzzzzzzzz" is no field of a message$/, { zzzzzzzzzz: 1 }],
+]
+
+// case C47
+test('each malformed field is refused in our words before anything is written', async () => {
+  for (const [message, given, code = 'invalid_message'] of WRONG) {
+    const error = await orm
+      .transaction((tx) => outbox.enqueue(tx, { ...GOOD, ...given }))
+      .then(
+        () => assert.fail(`accepted: ${message}`),
+        (refusal) => refusal as Error & { code: string },
+      )
+    assert.equal(error.code, code, `${message}: ${error}`)
+    assert.match(error.message, message)
+    // Neither the message nor what hangs on it carries the payload into a log.
+    assert.doesNotMatch(JSON.stringify([error.message, error.stack, error.cause ?? null]), /SECRET/)
+  }
+  assert.deepEqual(await db.query('select from outbox.delivery'), [])
+})
+
+test('an error of the database itself comes with its code, and through drizzle too without the payload', async () => {
+  for (const [name, begin] of Object.entries({
+    'postgres.js': (work: (tx: Handle) => Promise<unknown>) => db.sql.begin('isolation level repeatable read', work),
+    drizzle: (work: (tx: Handle) => Promise<unknown>) => orm.transaction(work, { isolationLevel: 'repeatable read' }),
+  })) {
+    const message = { ...GOOD, key: `${name}:unseen` }
+    const failed = begin(async (tx) => {
+      await anyExecutor(tx).run('select from outbox.endpoint', [])
+      await outbox.enqueueStandalone(db.sql, message)
+      await outbox.enqueue(tx, message)
+    })
+    const error = await failed.then(
+      () => assert.fail('accepted'),
+      (failure) => failure as Error & { code: string },
+    )
+    assert.equal(error.code, '40001', name)
+    assert.doesNotMatch(JSON.stringify([error, error.message, error.stack, error.cause ?? null]), /SECRET/)
+  }
+})
