@@ -8,7 +8,7 @@ export interface Condition {
   readonly role: string
   /** A schema `outbox` exists and holds something. */
   readonly schema: boolean
-  /** Our migration table exists in it. */
+  /** Our migration table exists in it, and looks like it. */
   readonly ours: boolean
 }
 
@@ -17,7 +17,8 @@ select current_setting('server_encoding') as encoding, current_setting('transact
        current_setting('server_version_num')::int as version, current_user::text as role,
        exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = 'outbox')
          or exists (select from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace where n.nspname = 'outbox') as schema,
-       to_regclass('outbox.migration') is not null as ours`
+       (select count(*) = 2 from pg_catalog.pg_attribute a
+        where a.attrelid = to_regclass('outbox.migration') and a.attname in ('hash', 'created_at')) as ours`
 
 export async function inspect(db: Executor): Promise<Condition> {
   const [row] = await db.run<Condition>(text, [])

@@ -45,6 +45,7 @@ test('an older schema is refused with the counts and the command', async () => {
 test('a schema "outbox" that is not ours is refused and left as it is', async () => {
   for (const content of [
     'create table outbox.messages (id int)',
+    'create table outbox.migration (id int)',
     'create function outbox.f() returns int language sql as $$ select 1 $$',
     'create view outbox.v as select 1 as one',
   ]) {
