@@ -76,6 +76,7 @@ const FIELDS = [
 ]
 
 function checked(message: Message): EnqueueRow {
+  if (typeof message !== 'object' || message === null) throw invalid({ field: 'message', problem: 'is not an object' })
   const { key, type, payloadRef, orderingKey, correlationId } = message
   for (const name of Object.keys(message)) {
     if (!FIELDS.includes(name))

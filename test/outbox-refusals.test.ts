@@ -104,6 +104,12 @@ test('each malformed field is refused in our words before anything is written', 
   assert.deepEqual(await db.query('select from outbox.delivery'), [])
 })
 
+test('what is no message at all is refused like any bad message', async () => {
+  for (const given of [null, undefined, 'capture-1842'] as never[]) {
+    await assert.rejects(outbox.enqueueStandalone(db.sql, given), /^OutledgerError: message is not an object$/)
+  }
+})
+
 test('an error of the database itself comes with its code, and through drizzle too without the payload', async () => {
   for (const [name, begin] of Object.entries({
     'postgres.js': (work: (tx: Handle) => Promise<unknown>) => db.sql.begin('isolation level repeatable read', work),
