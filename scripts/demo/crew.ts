@@ -54,6 +54,8 @@ export class Crew {
       // Its end shows as an exit; a write into its closed stdin never happens.
       child.stdin.on('error', () => {})
       child.on('error', reject)
+      // A process that was asked to end has nothing more to say that matters.
+      child.once('exit', () => this.#asked.has(child) && reject(new Error(`${name} was ended`)))
       child.once('close', (code, signal) => {
         const error = new Error(`${name} ended with ${signal ?? `exit code ${code}`}: ${lastLine(said)}`)
         reject(error)
