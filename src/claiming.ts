@@ -16,7 +16,7 @@ import { Targets } from './targets.ts'
 const BACKLOG_PER_SLOT = 8
 
 /** While requests end one by one, the claim waits so long for a batch to gather. */
-const GATHER_MS = 2
+const GATHER_MS = 5
 
 export interface ClaimingOptions {
   readonly name: string

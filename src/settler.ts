@@ -26,7 +26,7 @@ interface Return {
 }
 
 const BATCH = 200
-const GATHER_MS = 5
+const GATHER_MS = 10
 const LATE_BATCH = 100
 
 export class Settler {
