@@ -20,19 +20,26 @@ export interface PersistOptions {
 }
 
 /** Run `work` until the database lets it through or the signal aborts: 50 ms, doubled up to 2 s, with jitter. */
-export function persist<T>(work: () => Promise<T>, { signal, onTrouble }: PersistOptions): Promise<T> {
-  return pRetry(work, {
-    retries: Number.POSITIVE_INFINITY,
-    minTimeout: 50,
-    maxTimeout: 2_000,
-    factor: 2,
-    randomize: true,
-    signal,
-    shouldRetry: ({ error }) => isPassing(error),
-    onFailedAttempt: ({ error, attemptNumber }) => {
-      if (isPassing(error)) onTrouble(codeOf(error), attemptNumber)
-    },
-  })
+export async function persist<T>(work: () => Promise<T>, { signal, onTrouble }: PersistOptions): Promise<T> {
+  // What the database has answered counts, even if the signal came meanwhile: p-retry would throw a claim's leases away.
+  const answer: T[] = []
+  try {
+    await pRetry(async () => answer.push(await work()), {
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 50,
+      maxTimeout: 2_000,
+      factor: 2,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => isPassing(error),
+      onFailedAttempt: ({ error, attemptNumber }) => {
+        if (isPassing(error)) onTrouble(codeOf(error), attemptNumber)
+      },
+    })
+  } catch (error) {
+    if (answer.length === 0) throw error
+  }
+  return answer[0] as T
 }
 
 export interface Loop {
