@@ -90,18 +90,16 @@ export class Lanes {
     const chosen = [...usable.slice(start), ...usable.slice(0, start)].slice(0, Math.min(free + ahead, WISHES_LIMIT))
     const share = Math.ceil(free / chosen.length)
     const quickShare = Math.ceil((free + ahead) / chosen.length)
-    return chosen.map((lane) => {
-      const full = now >= lane.fullPassAt
-      if (full) lane.fullPassAt = now + FULL_PASS_MS
+    let slowLeft = free
+    return chosen.flatMap((lane) => {
       const limit = isQuick(lane)
         ? Math.min(quickShare, 2 * lane.cap - lane.held)
-        : Math.min(share, lane.cap - lane.held)
-      return {
-        endpointId: lane.endpointId,
-        lane: lane.lane,
-        limit: Math.max(1, limit),
-        floor: full ? null : lane.floor,
-      }
+        : Math.min(share, lane.cap - lane.held, slowLeft)
+      if (limit <= 0) return []
+      if (!isQuick(lane)) slowLeft -= limit
+      const full = now >= lane.fullPassAt
+      if (full) lane.fullPassAt = now + FULL_PASS_MS
+      return [{ endpointId: lane.endpointId, lane: lane.lane, limit, floor: full ? null : lane.floor }]
     })
   }
 

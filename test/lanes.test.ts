@@ -1,0 +1,167 @@
+// Lanes are arithmetic on what discovery and claims told: no database here. The clock is a number.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Lanes } from '../src/lanes.ts'
+import type { Claim } from '../src/sql/claim.ts'
+import type { LaneRow } from '../src/sql/discover.ts'
+
+const TAKE_OVER_MS = 15_000
+const NOW_MS = 1_700_000_000_000
+
+const row = (lane: number, other: Partial<LaneRow> = {}): LaneRow => ({
+  ...{ endpoint_id: 1, lane, due_in_ms: 0, head: 'head', concurrency: 64, partitions: 8 },
+  ...other,
+})
+const rows = (n: number, other: Partial<LaneRow> = {}) => Array.from({ length: n }, (_, i) => row(1024 + i, other))
+
+function lanesOf(rows: readonly LaneRow[], name = 'me') {
+  const lanes = new Lanes({ name, takeOverMs: TAKE_OVER_MS })
+  lanes.learn(rows, 0)
+  return lanes
+}
+
+/** What a claim of `n` rows of a lane gives. */
+const claimed = (lane: number, n: number, lagMs = 0) => ({
+  nowMs: NOW_MS,
+  claims: Array.from({ length: n }, () => ({ endpoint_id: 1, lane, lag_ms: lagMs }) as Claim),
+})
+const room = (free: number, ahead = 0) => ({ free, ahead })
+const asked = (lanes: Lanes, free: number, now = 0, ahead = 0) => lanes.wishes(room(free, ahead), now)
+const sum = (wishes: { limit: number }[]) => wishes.reduce((all, { limit }) => all + limit, 0)
+
+test('free slots are shared evenly, and never promised twice', () => {
+  for (const [free, lanes] of [
+    [64, 8],
+    [3, 20],
+    [10, 4],
+    [1, 1],
+  ] as const) {
+    const wishes = asked(lanesOf(rows(lanes)), free, 0, free)
+    assert.ok(sum(wishes) <= free, `${sum(wishes)} asked for ${free} slots and ${lanes} lanes`)
+    assert.ok(sum(wishes) >= Math.min(free, lanes * 8) - lanes, 'nearly all are used')
+    assert.ok(Math.max(...wishes.map(({ limit }) => limit)) <= Math.ceil(free / Math.min(free, lanes)))
+  }
+})
+
+test('with fewer slots than lanes every lane has its turn', () => {
+  const lanes = lanesOf(rows(20))
+  const seen = new Set<number>()
+  for (let i = 0; i < 20; i++) for (const { lane } of asked(lanes, 3)) seen.add(lane)
+  assert.equal(seen.size, 20)
+})
+
+test('an endpoint has at most its concurrency in flight, split over its lanes', () => {
+  const lanes = lanesOf(rows(4, { concurrency: 10, partitions: 4 }))
+  assert.deepEqual(
+    asked(lanes, 1_000).map(({ limit }) => limit),
+    [3, 3, 2, 2],
+  )
+  const wishes = asked(lanes, 1_000)
+  lanes.taken(wishes, claimed(1024, 3), 1_000)
+  assert.ok(!asked(lanes, 1_000).some(({ lane }) => lane === 1024), 'its cap is reached')
+  for (let i = 0; i < 3; i++) assert.equal(lanes.startSending(1, 1024), true)
+  assert.equal(lanes.startSending(1, 1024), false)
+  lanes.ended(1, 1024, 100)
+  assert.equal(lanes.startSending(1, 1024), true)
+})
+
+test('only a lane that answers quickly is claimed ahead of its free slots', () => {
+  const lanes = lanesOf([row(1024), row(1025)])
+  for (const [lane, tookMs] of [
+    [1024, 5],
+    [1025, 500],
+  ] as const) {
+    lanes.taken(asked(lanes, 16), claimed(lane, 1), 1)
+    lanes.startSending(1, lane)
+    lanes.ended(1, lane, tookMs)
+  }
+  lanes.learn([row(1024), row(1025)], 1)
+  assert.deepEqual(
+    asked(lanes, 0, 1, 16).map(({ lane }) => lane),
+    [1024],
+  )
+  assert.deepEqual(asked(lanes, 0, 1, 0), [])
+})
+
+test('leases that were given back leave room for others', () => {
+  const lanes = lanesOf([row(1024, { concurrency: 1, partitions: 1 })])
+  lanes.taken(asked(lanes, 1), claimed(1024, 1), 1)
+  assert.deepEqual(asked(lanes, 1), [])
+  lanes.gaveBack(1, 1024)
+  assert.equal(asked(lanes, 1).length, 1)
+})
+
+test('a lane that came back short is left alone until discovery finds something in it', () => {
+  const lanes = lanesOf([row(1024)])
+  lanes.taken(asked(lanes, 8), claimed(1024, 2), 8)
+  assert.deepEqual(asked(lanes, 8), [])
+  lanes.learn([row(1024, { due_in_ms: 700 })], 1_000)
+  assert.deepEqual(asked(lanes, 8, 1_500), [])
+  assert.equal(lanes.nextDueMs(1_500), 200)
+  assert.equal(asked(lanes, 8, 1_700).length, 1)
+})
+
+test('a stopped endpoint gives no lane that is due', () => {
+  const lanes = lanesOf(rows(8, { due_in_ms: null }))
+  assert.deepEqual(asked(lanes, 64, 1e9), [])
+  assert.equal(lanes.nextDueMs(0), Number.POSITIVE_INFINITY)
+})
+
+test('a claim starts where the last one ended, and every few seconds at the beginning', () => {
+  const lanes = lanesOf([row(1024)])
+  const [first] = asked(lanes, 8, 1)
+  assert.equal(first?.floor, null)
+  lanes.taken([first as never], claimed(1024, 8, 5_000), 8)
+  for (let i = 0; i < 8; i++) {
+    lanes.startSending(1, 1024)
+    lanes.ended(1, 1024, 100)
+  }
+  assert.equal(asked(lanes, 8, 2)[0]?.floor, NOW_MS - 5_000, 'the last row that was passed')
+  lanes.taken(asked(lanes, 8, 3), claimed(1024, 0), 8)
+  lanes.learn([row(1024)], 4)
+  assert.equal(asked(lanes, 8, 4)[0]?.floor, NOW_MS, 'the clock of the database')
+  assert.equal(asked(lanes, 8, 5_002)[0]?.floor, null, 'a transaction longer than the slack is found then')
+})
+
+// case C35
+test('several pollers divide all lanes among themselves; one that leaves hands over only its own', () => {
+  const all = rows(200)
+  const owned = (me: string, live: string[]) => {
+    const lanes = lanesOf(all, me)
+    lanes.share(live)
+    return new Set(asked(lanes, 10_000).map(({ lane }) => lane))
+  }
+  const three = ['a', 'b', 'c'].map((name) => owned(name, ['a', 'b', 'c']))
+  assert.equal(new Set(three.flatMap((lanes) => [...lanes])).size, 200)
+  assert.equal(
+    three.reduce((n, { size }) => n + size, 0),
+    200,
+    'each lane once',
+  )
+  for (const { size } of three) assert.ok(size > 30, `${size} of 200`)
+  for (const [i, name] of ['a', 'b'].entries()) {
+    const after = owned(name, ['a', 'b'])
+    for (const lane of three[i] ?? []) assert.ok(after.has(lane), 'what it had, it keeps')
+  }
+})
+
+// case C36
+test('a lane of another poller is taken over when its due head has stood still for three heartbeats', () => {
+  const lanes = lanesOf(rows(8))
+  lanes.share(['me', 'other'])
+  const mine = asked(lanes, 64).map(({ lane }) => lane)
+  const theirs = rows(8).filter(({ lane }) => !mine.includes(lane))
+  assert.ok(theirs.length > 0)
+  const wanted = (head: string, now: number) => {
+    lanes.learn(
+      theirs.map((lane) => ({ ...lane, head, due_in_ms: -now })),
+      now,
+    )
+    return asked(lanes, 64, now).length
+  }
+  assert.equal(wanted('1', 1_000), 0)
+  assert.equal(wanted('1', 10_000), 0)
+  assert.equal(wanted('2', 15_000), 0, 'somebody works there')
+  assert.equal(wanted('2', 15_000 + TAKE_OVER_MS), 0)
+  assert.equal(wanted('2', 15_001 + TAKE_OVER_MS), theirs.length)
+})
