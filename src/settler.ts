@@ -104,14 +104,16 @@ export class Settler {
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {
-    const written = await this.#settleOrSplit(batch)
+    const refused = new Set<Pending>()
+    const written = await this.#settleOrSplit(batch, refused)
     const byLease = new Map(written.map((row) => [row.delivery_id + row.token, row.verdict]))
     const fenced: Pending[] = []
     const suspect: string[] = []
     for (const result of batch) {
       const verdict = byLease.get(result.deliveryId + result.token)
-      if (verdict === undefined) fenced.push(result)
-      else {
+      if (verdict === undefined) {
+        if (!refused.has(result)) fenced.push(result)
+      } else {
         this.#counts[verdict]++
         if (verdict !== 'delivered' && verdict !== 'retry' && result.number > 1) suspect.push(result.deliveryId)
       }
@@ -122,7 +124,7 @@ export class Settler {
   }
 
   /** One row that the database refuses must not keep its neighbours from being written. */
-  async #settleOrSplit(batch: readonly Pending[]): Promise<Awaited<ReturnType<typeof settle>>> {
+  async #settleOrSplit(batch: readonly Pending[], refused: Set<Pending>): Promise<Awaited<ReturnType<typeof settle>>> {
     try {
       return await this.#persist('settle', () => settle(this.#db, aged(batch), this.#name))
     } catch (error) {
@@ -132,8 +134,9 @@ export class Settler {
       const written = []
       for (const part of parts) {
         try {
-          written.push(...(await this.#settleOrSplit(part)))
+          written.push(...(await this.#settleOrSplit(part, refused)))
         } catch (cause) {
+          for (const result of part) refused.add(result)
           this.#events.emit('trouble', { during: 'settle', code: codeOf(cause) })
         }
       }
