@@ -102,6 +102,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #abort: (() => void) | null = null
   #ended = false
   #sent = false
+  #announced = false
   #status: number | null = null
   #replayed = false
   #retryAfterMs: number | null = null
@@ -125,7 +126,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onHeaders(status: number, raw: Buffer[]): boolean {
     // 1xx only announces; the answer is still to come.
-    if (status < 200) return true
+    if (status < 200) {
+      this.#announced = true
+      return true
+    }
     this.#status = status
     if (status <= 299) this.#replayed = headerOf(raw, 'idempotent-replayed') === 'true'
     else this.#retryAfterMs = retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date'))
@@ -143,7 +147,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onError(error: Error): void {
-    this.finish(codeOfSocket(error), phases.get(error))
+    const code = codeOfSocket(error)
+    this.finish(code === 'closed' && this.#announced ? 'protocol_error' : code, phases.get(error))
   }
 
   /** Nobody asked for an upgrade. */
@@ -187,7 +192,9 @@ function headerOf(raw: Buffer[], name: string): string | null {
 }
 
 function codeOfSocket(error: Error & { code?: string }): string {
-  if (error.code === 'UND_ERR_SOCKET') return 'closed'
+  // undici takes the connection down on a 100 or 101 that nobody asked for, and says so in words only.
+  if (error.code === 'UND_ERR_SOCKET')
+    return /^bad (upgrade|response)$/.test(error.message) ? 'protocol_error' : 'closed'
   // undici checks the request before it touches a socket: a header value with a line break, say.
   if (error.code === 'UND_ERR_INVALID_ARG') return 'bad_config'
   if (error.code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout'

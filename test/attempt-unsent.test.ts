@@ -114,10 +114,18 @@ test('a header value with a line break is refused by put, and ends the delivery 
     (error) => error instanceof OutledgerError && error.code === 'invalid_endpoint' && /x-a/.test(error.message),
   )
   const before = peer.received.length
+  secrets.set('vault:split', testSecretValue).set('vault:split-token', 'Bearer a')
+  await putClinic(
+    db,
+    peer.url,
+    { name: 'split', secret: 'vault:split', authorization: 'vault:split-token' },
+    { resolve },
+  )
   secrets.set('vault:split-token', 'Bearer a\r\nx-injected: 1')
-  const row = await tried('split', peer.url, { authorization: 'vault:split-token' })
-  assert.deepEqual(row, {
-    ...{ outcome: 'not_applied', verdict: 'dead', reason: 'bad_config', request_sent: false },
-  })
+  await enqueue(db, ['split'], { endpoint: 'split' })
+  await round()
+  assert.deepEqual(await db.query(`select outcome, verdict, reason from outbox.attempts where key = 'split'`), [
+    { outcome: 'not_applied', verdict: 'dead', reason: 'bad_config' },
+  ])
   assert.equal(peer.received.length, before)
 })

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { after } from 'node:test'
 import { until } from './until.ts'
 
-export interface Received {
+interface Received {
   readonly headers: Record<string, string>
   readonly body: Buffer
   readonly key: string
