@@ -47,6 +47,7 @@ export class Poller {
   /** Aborted last: not even the database is waited for. */
   readonly #ending = new AbortController()
   #loops: Loop[] = []
+  #began = false
   #stopped: Promise<void> | null = null
 
   constructor(options: PollerOptions, resolve: ResolveSecret) {
@@ -77,6 +78,7 @@ export class Poller {
    */
   async start(): Promise<void> {
     await requireSchema(this.#db)
+    this.#began = true
     const { pollIntervalMs, sweepIntervalMs, purgeIntervalMs, tombstoneDays } = this.#options
     const polling = this.#every('poll', pollIntervalMs, () => this.#claiming.pollOnce())
     this.#claiming.onRoom = polling.wake
@@ -95,6 +97,7 @@ export class Poller {
 
   /** One round: heartbeat, discovery, one claim, its attempts and their settlement. Counts are what the database wrote. */
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
+    this.#began = true
     const before = this.#settler.counts()
     const claimed = await this.#claiming.roundOnce()
     await this.#settler.flush()
@@ -118,11 +121,11 @@ export class Poller {
     await Promise.all([this.#claiming.drain(graceMs), ...this.#loops.map(({ ended }) => ended)])
     await this.#settler.flush()
     // Once: where the database is away nobody waits for it, the others miss three heartbeats instead.
-    await leave(this.#db, this.name).catch(() => {})
+    if (this.#began) await leave(this.#db, this.name).catch(() => {})
     clearTimeout(end)
     this.#ending.abort()
     await Promise.all([this.#claiming.close(), this.#db.close()])
-    this.#events.emit('stopped', { name: this.name })
+    if (this.#began) this.#events.emit('stopped', { name: this.name })
   }
 
   #every(during: string, pauseMs: number, once: () => Promise<number>): Loop {

@@ -18,7 +18,7 @@ export async function endpoint([verb, ...args]: string[]): Promise<number> {
 }
 
 async function put(args: string[]): Promise<number> {
-  const parsed = parse(args, { ...SETTINGS, ...BY })
+  const parsed = parse(args, { ...SETTINGS, ...BY }, { names: 1 })
   if (parsed.help) {
     const title = `outledger endpoint put NAME [options] [--json]: create an endpoint, or change what is given and keep the rest
 
@@ -26,8 +26,8 @@ async function put(args: string[]): Promise<number> {
     console.log(helpOf(title, { ...SETTINGS, ...BY }))
     return 0
   }
-  const [name, ...more] = parsed.positionals
-  if (name === undefined || more.length > 0) throw new UsageError('endpoint put takes one NAME before its options')
+  const [name] = parsed.positionals
+  if (name === undefined) throw new UsageError('endpoint put takes one NAME before its options')
   const { databaseUrl: _, by, ...given } = parsed.values
   const row = await withDatabase(databaseUrl(parsed), (db) =>
     putEndpoint(db, { ...given, name }, by === undefined ? {} : { by: String(by) }),

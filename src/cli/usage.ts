@@ -16,8 +16,8 @@ export interface Parsed {
   readonly values: Record<string, string | number | boolean>
 }
 
-/** Every verb knows --help, --json and --database-url. */
-export function parse(args: string[], table: OptionTable): Parsed {
+/** Every verb knows --help, --json and --database-url; besides options it takes at most so many `names`. */
+export function parse(args: string[], table: OptionTable, { names = 0 } = {}): Parsed {
   const flags = new Map(Object.entries(table).map(([name, spec]) => [flagOf(name), { name, spec }]))
   for (const arg of args) {
     const flag = /^--(?:no-)?([^=]+)/.exec(arg)?.[1]
@@ -33,6 +33,8 @@ export function parse(args: string[], table: OptionTable): Parsed {
     help: { type: 'boolean', short: 'h' },
     json: { type: 'boolean' },
   })
+  if (positionals.length > names)
+    throw new UsageError(`"${positionals[names]}" is one argument too many; options begin with --`)
   const typed = Object.entries(values).flatMap(([flag, value]) => {
     const known = flags.get(flag)
     if (known === undefined) return []
@@ -57,7 +59,7 @@ function readArgs(args: string[], options: Record<string, { type: 'string' | 'bo
   try {
     return parseArgs({ args, options, allowPositionals: true, allowNegative: true, strict: true })
   } catch (error) {
-    throw new UsageError((error as Error).message.split('. ')[0] ?? 'wrong usage')
+    throw new UsageError((error as Error).message.split(/\.\s/)[0] ?? 'wrong usage')
   }
 }
 
