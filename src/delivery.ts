@@ -19,7 +19,7 @@ export interface LeasedClaim {
 }
 
 export type Ended =
-  | { readonly kind: 'result'; readonly result: Pending; readonly event: AttemptEvent }
+  | { readonly kind: 'result'; readonly result: Pending & { readonly event: AttemptEvent } }
   | { readonly kind: 'release'; readonly reason: string }
 
 const NOT_SENT = {
@@ -142,20 +142,20 @@ function ended(
       replayed: facts.replayed,
       endedAt: performance.now(),
       agoMs: 0,
-    },
-    event: {
-      key,
-      type,
-      endpoint: endpoint.name,
-      class: endpoint.class,
-      number,
-      outcome,
-      verdict,
-      reason,
-      httpStatus,
-      tookMs,
-      lagMs: claim.lag_ms,
-      correlationId: claim.correlation_id,
+      event: {
+        key,
+        type,
+        endpoint: endpoint.name,
+        class: endpoint.class,
+        number,
+        outcome,
+        verdict,
+        reason,
+        httpStatus,
+        tookMs,
+        lagMs: claim.lag_ms,
+        correlationId: claim.correlation_id,
+      },
     },
   }
 }

@@ -24,7 +24,7 @@ export interface PollerEvents {
   claimed: [{ count: number }]
   /** An attempt has ended; its outcome is about to be settled. */
   attempt: [AttemptEvent]
-  /** A delivery has ended without success; it may have been applied if `certainty` says unknown. */
+  /** Written: a delivery has ended without success, or blocks its ordering key. */
   'delivery.dead': [AttemptEvent & { endReason: string }]
   /** A settle found another token in its row and changed nothing; `late` says whether its evidence was kept. */
   fenced: [{ deliveryId: string; number: number; late: boolean }]
@@ -38,11 +38,26 @@ export interface PollerEvents {
   trouble: [{ during: string; code: string }]
 }
 
-export class Events extends EventEmitter<PollerEvents> {}
+export class Events {
+  readonly #emitter = new EventEmitter()
+
+  on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => void): void {
+    this.#emitter.on(event, listener as (...args: unknown[]) => void)
+  }
+
+  /** A listener that throws is its own trouble: it must not lose an outcome or end a loop. */
+  emit<E extends keyof PollerEvents>(event: E, ...args: PollerEvents[E]): void {
+    try {
+      this.#emitter.emit(event, ...args)
+    } catch (error) {
+      if (event !== 'trouble') this.emit('trouble', { during: `a listener of ${event}`, code: codeOf(error) })
+    }
+  }
+}
 
 /** A name for an error that is safe to log: a driver's message may carry parameters. */
 export function codeOf(error: unknown): string {
-  const { code, cause, name } = error as { code?: unknown; cause?: unknown; name?: unknown }
+  const { code, cause, name } = (error ?? {}) as { code?: unknown; cause?: unknown; name?: unknown }
   if (typeof code === 'string' && code !== '') return code
   if (cause !== undefined && cause !== error) return codeOf(cause)
   return typeof name === 'string' ? name : 'unknown'

@@ -2,15 +2,19 @@
 import pRetry from 'p-retry'
 import { codeOf } from './events.ts'
 
-/** SQLSTATE classes that pass by themselves: connection, resources, operator intervention; serialisation, deadlock, not the primary. */
-const PASSING = /^(08...|53...|57P..|40001|40P01|25006|55P03|XX000)$/
-const CONNECTION =
-  /^(ECONN.*|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECTION_.*|CONNECT_TIMEOUT|database_timeout)$/
+/** SQLSTATE classes of what is wrong with the values sent (22, 23) or inside the server (XX): no time cures them. */
+const REFUSED = /^(22|23|XX)...$/
 
-/** Is this trouble of the database that waiting can end? Anything else is a fault to be seen. */
+/** Faults of a program have codes too. */
+const FAULT = /^ERR_(INVALID|MISSING|UNKNOWN|OUT_OF)_/
+
+/**
+ * Is this trouble that waiting may end? Everything of the database and its connection, but a refusal of the values: an
+ * observed outcome is too dear to be dropped because of a code that was not on a list.
+ */
 export function isPassing(error: unknown): boolean {
-  const code = codeOf(error)
-  return PASSING.test(code) || CONNECTION.test(code)
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' && !REFUSED.test(code) && !FAULT.test(code)
 }
 
 export interface PersistOptions {

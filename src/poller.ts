@@ -67,7 +67,7 @@ export class Poller {
   }
 
   on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => void): this {
-    this.#events.on(event, listener as never)
+    this.#events.on(event, listener)
     return this
   }
 
@@ -77,6 +77,7 @@ export class Poller {
    * @throws OutledgerError `database_unreachable`, `schema_missing`, `foreign_schema`, `unsupported_database`
    */
   async start(): Promise<void> {
+    if (this.#began) return
     await requireSchema(this.#db)
     this.#began = true
     const { pollIntervalMs, sweepIntervalMs, purgeIntervalMs, tombstoneDays } = this.#options

@@ -1,5 +1,5 @@
 // Results wait here for the next settle: while one batch is being written, the next one gathers.
-import { codeOf, type Events } from './events.ts'
+import { type AttemptEvent, codeOf, type Events } from './events.ts'
 import { isPassing, persist } from './loop.ts'
 import type { Executor } from './sql/executor.ts'
 import { late } from './sql/late.ts'
@@ -8,7 +8,7 @@ import { type Lease, release } from './sql/release.ts'
 import { type Result, settle } from './sql/settle.ts'
 
 /** What has been learned; when it ended is on this process's monotonic clock, and becomes a duration when it is sent. */
-export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number; agoMs: number }
+export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number; agoMs: number; readonly event?: AttemptEvent }
 
 export interface SettleCounts {
   delivered: number
@@ -60,14 +60,14 @@ export class Settler {
 
   push(result: Pending): void {
     this.#pending.push(result)
-    this.#running ??= this.#drain()
+    this.#begin()
   }
 
   /** Give leases back uncharged, due again after `delayMs`. */
   release(leases: readonly Lease[], reason: string, delayMs: number): void {
     if (leases.length === 0) return
     this.#returns.push({ leases, reason, delayMs })
-    this.#running ??= this.#drain()
+    this.#begin()
   }
 
   /** Resolves when nothing is left to write. */
@@ -75,8 +75,13 @@ export class Settler {
     while (this.#running !== null) await this.#running
   }
 
+  /** After the end nothing is begun: what is unwritten comes back as a run-out lease. */
+  #begin(): void {
+    if (!this.#signal.aborted) this.#running ??= this.#drain()
+  }
+
   async #drain(): Promise<void> {
-    while ((this.#pending.length > 0 || this.#returns.length > 0) && !this.#signal.aborted) {
+    do {
       await this.#gather()
       try {
         for (const back of this.#returns.splice(0)) await this.#giveBack(back)
@@ -85,7 +90,7 @@ export class Settler {
         // Only what waiting does not cure comes here, or the end: the leases run out and the deliveries come back.
         if (!this.#signal.aborted) this.#events.emit('trouble', { during: 'settle', code: codeOf(error) })
       }
-    }
+    } while ((this.#pending.length > 0 || this.#returns.length > 0) && !this.#signal.aborted)
     this.#running = null
   }
 
@@ -115,7 +120,11 @@ export class Settler {
         if (!refused.has(result)) fenced.push(result)
       } else {
         this.#counts[verdict]++
-        if (verdict !== 'delivered' && verdict !== 'retry' && result.number > 1) suspect.push(result.deliveryId)
+        if (verdict === 'delivered' || verdict === 'retry') continue
+        if (result.number > 1) suspect.push(result.deliveryId)
+        const { event, endReason } = result
+        if (event !== undefined)
+          this.#events.emit('delivery.dead', { ...event, verdict, endReason: endReason ?? 'dead' })
       }
     }
     for (let i = 0; i < fenced.length; i += LATE_BATCH)

@@ -12,6 +12,8 @@ export interface SlotsOptions {
   readonly targets: Targets
   /** How one delivery ended; must not throw. */
   readonly onEnded: (leased: LeasedClaim, ended: Ended) => void
+  /** Something that should not happen did, before anything was sent. */
+  readonly onFault: (error: unknown) => void
 }
 
 export class Slots {
@@ -84,7 +86,10 @@ export class Slots {
       this.#fill()
       if (this.idle) for (const resolve of this.#whenIdle.splice(0)) resolve()
     }
-    this.#attempt(leased).then(end, () => end({ kind: 'release', reason: 'internal_fault' }))
+    this.#attempt(leased).then(end, (error) => {
+      this.#options.onFault(error)
+      end({ kind: 'release', reason: 'internal_fault' })
+    })
   }
 
   async #attempt(leased: LeasedClaim): Promise<Ended> {

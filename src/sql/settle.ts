@@ -83,11 +83,11 @@ with input as materialized (
 ), gone as (
   delete from outbox.queue where delivery_id = any (array(select delivery_id from mine where written in ('delivered', 'dead')))
 ), kept as materialized (
-  select jsonb_object_agg(delivery_id::text, jsonb_build_array(delay_ms, end_reason, case when outcome = 'unknown' then started_at end)) as by_id
+  select jsonb_object_agg(delivery_id::text, jsonb_build_array(finished_at + delay_ms * interval '1 millisecond', end_reason, case when outcome = 'unknown' then started_at end)) as by_id
   from mine where written in ('retry', 'block')
 ), again as (
   update outbox.queue q
-  set next_attempt_at = clock_timestamp() + ((select by_id from kept) -> q.delivery_id::text ->> 0)::bigint * interval '1 millisecond',
+  set next_attempt_at = greatest(clock_timestamp(), ((select by_id from kept) -> q.delivery_id::text ->> 0)::timestamptz),
       maybe_applied_at = coalesce(q.maybe_applied_at, ((select by_id from kept) -> q.delivery_id::text ->> 2)::timestamptz),
       lost = 0, token = null, leased_at = null, leased_by = null
   where q.delivery_id = any (array(select delivery_id from mine where written = 'retry'))
@@ -98,10 +98,18 @@ with input as materialized (
       lost = 0, token = null, leased_at = null, leased_by = null
   where q.delivery_id = any (array(select delivery_id from mine where written = 'block'))
 ), ${promotedAfter(`(select * from mine where written in ('delivered', 'dead'))`)}
-select m.delivery_id::text, m.token::text, m.written as verdict from mine m`
+select m.delivery_id::text, m.token::text, m.written as verdict from mine m
+union all
+-- Written before: the answer to that settle was lost.
+select i.delivery_id::text, i.token::text, a.verdict
+from input i cross join lateral (
+  select a.verdict from outbox.attempt a
+  where a.delivery_id = i.delivery_id and a.token = i.token and a.outcome = i.outcome and a.reason is distinct from 'worker_lost') a
+where (select count(*) from mine) < (select count(*) from input)
+  and i.delivery_id <> all (array(select delivery_id from mine))`
 
 /**
- * Settle a batch. Returns what was settled; what is missing was fenced: its token is no longer the row's, nothing was
+ * Settle a batch. Returns what is settled, by this call or by an earlier one whose answer was lost; what is missing was fenced: its token is no longer the row's, nothing was
  * changed, and it goes to `late`.
  */
 export function settle(db: Executor, results: readonly Result[], poller: string): Promise<Settled[]> {

@@ -89,15 +89,16 @@ test('retention comes from the delivery where it has its own, else from its endp
 
 test('a retry gives the lease back with its delay and keeps what may have been applied', async () => {
   const claim = await leased('again')
+  // Five minutes from the end of the attempt, not from the moment in which it is written.
   await settle(db, [result(claim, { ...TIMEOUT, agoMs: 180_000, tookMs: 0 })], 'p-1')
-  const waiting = { token: null, leased_at: null, leased_by: null, blocked_reason: null, parked: false, due_min: 5 }
-  assert.deepEqual(await queueRow(claim), { attempts: 1, lost: 0, ...waiting, maybe_min: 3 })
+  const waiting = { token: null, leased_at: null, leased_by: null, blocked_reason: null, parked: false }
+  assert.deepEqual(await queueRow(claim), { attempts: 1, lost: 0, ...waiting, due_min: 2, maybe_min: 3 })
   assert.equal(await receipt(claim), undefined)
   await db.age('again', '6 minutes')
   const second = await again('again')
   assert.deepEqual([second.number, Math.round((second.maybe_applied_ms ?? 0) / 60_000)], [2, 9])
   await settle(db, [result(second, RETRY)], 'p-1')
-  assert.deepEqual(await queueRow(second), { attempts: 2, lost: 0, ...waiting, maybe_min: 9 })
+  assert.deepEqual(await queueRow(second), { attempts: 2, lost: 0, ...waiting, due_min: 5, maybe_min: 9 })
 })
 
 test('a timeout and then a 410 is dead and may have been applied; a 410 alone is known to be rejected', async () => {
