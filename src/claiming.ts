@@ -1,7 +1,7 @@
 // From the queue into the slots: look who is there, claim what there is room for, hand each end to the settler.
 import { randomUUID } from 'node:crypto'
 import type { Ended, LeasedClaim } from './delivery.ts'
-import type { Events } from './events.ts'
+import { codeOf, type Events } from './events.ts'
 import { Lanes, SLACK_MS } from './lanes.ts'
 import { Lookout } from './lookout.ts'
 import type { PollerOptions } from './options.ts'
@@ -9,11 +9,16 @@ import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
 import { claim } from './sql/claim.ts'
+import { endpointsById } from './sql/endpoint.ts'
 import type { Executor } from './sql/executor.ts'
 import { Targets } from './targets.ts'
 
 /** Results that wait for the database; beyond so many a slot, nothing more is claimed. */
 const BACKLOG_PER_SLOT = 8
+
+/** Pause after a fault of ours, doubled up to the limit while it lasts. */
+const FAULT_MS = 1_000
+const FAULT_LIMIT_MS = 60_000
 
 /** While requests end one by one, the claim waits so long for a batch to gather. */
 const GATHER_MS = 5
@@ -37,7 +42,8 @@ export class Claiming {
   readonly #lanes: Lanes
   readonly #slots: Slots
   readonly #lookout: Lookout
-  readonly #faults = new Map<number, number>()
+  /** Faults of ours in a row for each endpoint; those of one claim are one. */
+  readonly #faults = new Map<number, { token: string; count: number }>()
   #idleMs = 0
   /** Called when there is room again. */
   onRoom: (withinMs: number) => void = () => {}
@@ -46,12 +52,13 @@ export class Claiming {
     this.#own = own
     const { name, options, read } = own
     this.#targets = new Targets(own.resolve)
-    this.#lanes = new Lanes({ name, takeOverMs: 3 * options.heartbeatMs })
+    this.#lanes = new Lanes({ ...options, name })
     this.#slots = new Slots({
       ...options,
       lanes: this.#lanes,
       targets: this.#targets,
       onEnded: (leased, ended) => this.#ended(leased, ended),
+      onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
     this.#lookout = new Lookout(this.#lanes, {
       name,
@@ -72,7 +79,7 @@ export class Claiming {
   /** What is leased and unsent goes back; resolves when the requests in flight have ended, cut after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     const cut = setTimeout(() => this.#slots.abortAll(), graceMs)
-    this.#giveBack(this.#slots.withdraw())
+    this.#giveBack(this.#slots.withdraw(), 'shutdown')
     await this.#slots.untilIdle()
     clearTimeout(cut)
   }
@@ -119,44 +126,42 @@ export class Claiming {
     this.#own.events.emit('claimed', { count: claimed.claims.length })
     const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
     try {
-      await this.#own.read('endpoints', (db) => this.#targets.load(db, claimed.claims))
+      // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
+      await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))
     } catch (error) {
-      this.#giveBack(leased)
+      this.#giveBack(leased, this.#own.stopping.aborted ? 'shutdown' : 'endpoint_unavailable')
       throw error
     }
-    if (this.#own.stopping.aborted) this.#giveBack(leased)
+    if (this.#own.stopping.aborted) this.#giveBack(leased, 'shutdown')
     else this.#slots.take(leased)
     return leased.length
   }
 
   /** Leased here, never sent: the attempts are not charged. */
-  #giveBack(leased: readonly LeasedClaim[]): void {
+  #giveBack(leased: readonly LeasedClaim[], reason: string): void {
     for (const { claim: row } of leased) this.#lanes.gaveBack(row.endpoint_id, row.lane)
-    this.#own.settler.release(leased.map(leaseOf), 'shutdown', 0)
+    this.#own.settler.release(leased.map(leaseOf), reason, reason === 'shutdown' ? 0 : FAULT_MS)
   }
 
   #ended(leased: LeasedClaim, ended: Ended): void {
-    const { endpoint_id: endpointId } = leased.claim
     if (ended.kind === 'release') {
-      this.#own.settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(endpointId, ended.reason))
+      this.#own.settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(leased, ended.reason))
     } else {
-      this.#faults.delete(endpointId)
-      this.#own.events.emit('attempt', ended.event)
-      const { verdict, endReason } = ended.result
-      if (verdict === 'dead' || verdict === 'block') {
-        this.#own.events.emit('delivery.dead', { ...ended.event, endReason: endReason ?? 'dead' })
-      }
+      this.#faults.delete(leased.claim.endpoint_id)
       this.#own.settler.push(ended.result)
+      this.#own.events.emit('attempt', ended.result.event)
     }
     this.onRoom(GATHER_MS)
   }
 
   /** A fault of ours is no hot loop: 1 s, doubled up to 60 s; given back at once when we only stop. */
-  #faultDelayMs(endpointId: number, reason: string): number {
-    if (reason === 'shutdown' || reason === 'lease_too_short') return 0
-    const faults = this.#faults.get(endpointId) ?? 0
-    this.#faults.set(endpointId, faults + 1)
-    return Math.min(60_000, 1_000 * 2 ** Math.min(faults, 6))
+  #faultDelayMs({ claim: row, token }: LeasedClaim, reason: string): number {
+    if (reason === 'shutdown') return 0
+    if (reason === 'lease_too_short') return FAULT_MS
+    const last = this.#faults.get(row.endpoint_id) ?? { token: '', count: 0 }
+    const count = last.token === token ? last.count : last.count + 1
+    this.#faults.set(row.endpoint_id, { token, count })
+    return Math.min(FAULT_LIMIT_MS, FAULT_MS * 2 ** Math.min(count - 1, 6))
   }
 }
 

@@ -10,7 +10,7 @@ export type ResolveSecret = (reference: string) => Promise<string> | string
 export async function resolveSecret(reference: string): Promise<string> {
   const [, scheme, rest] = /^(env|file):(.+)$/s.exec(reference) ?? []
   if (scheme === 'env') {
-    const value = process.env[rest as string]
+    const value = process.env[rest as string]?.trim()
     if (value === undefined || value === '')
       throw unresolvable(reference, `the variable is not set; set ${rest} here and for every poller`)
     return value
@@ -19,6 +19,8 @@ export async function resolveSecret(reference: string): Promise<string> {
     const value = await readFile(rest as string, 'utf8').catch((error: NodeJS.ErrnoException) => {
       throw unresolvable(reference, `reading it failed with ${error.code}; make it readable here and for every poller`)
     })
+    // An empty one is about to be written again: no reason yet to give up on what waits for it.
+    if (value.trim() === '') throw unresolvable(reference, 'the file is empty; write the secret into it')
     return value.trim()
   }
   // Not repeated: it may be the secret itself, pasted where its reference belongs.
@@ -30,7 +32,9 @@ export async function resolveSecret(reference: string): Promise<string> {
 
 /** The bytes of a signing secret. @throws OutledgerError when the reference resolves to something that is no secret */
 export async function signingSecret(reference: string, resolve: ResolveSecret): Promise<Buffer> {
-  const bytes = secretBytes(await resolve(reference))
+  const value = await resolve(reference)
+  if (value === '') throw unresolvable(reference, 'its value is empty')
+  const bytes = secretBytes(value)
   if (bytes === null)
     throw new OutledgerError(
       'invalid_endpoint',

@@ -3,8 +3,7 @@ import { urlProblem } from './core/target.ts'
 import { codeOf } from './events.ts'
 import { type ResolveSecret, signingSecret } from './secrets.ts'
 import type { Claim } from './sql/claim.ts'
-import { type EndpointRow, endpointsById } from './sql/endpoint.ts'
-import type { Executor } from './sql/executor.ts'
+import type { EndpointRow } from './sql/endpoint.ts'
 import { VERSION } from './version.ts'
 
 export interface Target {
@@ -21,16 +20,24 @@ export interface BrokenTarget {
   readonly problem: 'secret_unavailable' | 'bad_config'
 }
 
+/** How long a claim waits for secrets, and after how long one that never comes is asked for again. */
+const RESOLVE_WAIT_MS = 250
+const RESOLVE_LIMIT_MS = 10_000
+
 export class Targets {
   readonly #known = new Map<number, Target | BrokenTarget>()
+  readonly #resolving = new Map<number, Promise<void>>()
   readonly #resolve: ResolveSecret
 
   constructor(resolve: ResolveSecret) {
     this.#resolve = resolve
   }
 
-  /** Load what these claims need and is not known in that version yet. */
-  async load(db: Executor, claims: readonly Claim[]): Promise<void> {
+  /**
+   * Load what these claims need and is not known in that version yet. A secret store that does not answer is waited for
+   * only briefly: the endpoint counts as broken until it does, and costs the others nothing.
+   */
+  async load(claims: readonly Claim[], read: (ids: readonly number[]) => Promise<EndpointRow[]>): Promise<void> {
     const missing = new Set<number>()
     for (const { endpoint_id: id, endpoint_version: version } of claims) {
       const known = this.#known.get(id)
@@ -38,8 +45,35 @@ export class Targets {
       if (known === undefined || known.endpoint.version !== version || 'problem' in known) missing.add(id)
     }
     if (missing.size === 0) return
-    const rows = await endpointsById(db, [...missing])
-    await Promise.all(rows.map(async (row) => this.#known.set(row.id, await this.#target(row))))
+    const rows = await read([...missing])
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, RESOLVE_WAIT_MS)
+    })
+    await Promise.race([Promise.all(rows.map((row) => this.#refresh(row))), late])
+    clearTimeout(timer)
+  }
+
+  /** Until the secrets have come the endpoint is broken; one resolution at a time, given up after a while. */
+  #refresh(row: EndpointRow): Promise<void> {
+    const known = this.#known.get(row.id)
+    if (known === undefined || known.endpoint.version !== row.version) {
+      this.#known.set(row.id, { endpoint: row, problem: 'secret_unavailable' })
+      this.#resolving.delete(row.id)
+    }
+    const running = this.#resolving.get(row.id)
+    if (running !== undefined) return running
+    const giveUp = setTimeout(() => this.#resolving.delete(row.id), RESOLVE_LIMIT_MS)
+    giveUp.unref()
+    const resolving = this.#target(row).then((target) => {
+      clearTimeout(giveUp)
+      // Another version or another try may have come in between.
+      if (this.#resolving.get(row.id) !== resolving) return
+      this.#resolving.delete(row.id)
+      this.#known.set(row.id, target)
+    })
+    this.#resolving.set(row.id, resolving)
+    return resolving
   }
 
   get(endpointId: number): Target | BrokenTarget {
