@@ -39,9 +39,15 @@ export const iso = (expression: string): string =>
 /** A pooler has taken the session away: a prepared statement is unknown there, or known under somebody else's name. */
 const UNPREPARED = new Set(['26000', '42P05', '08P01'])
 
+/** How long the server has to answer a cancel request before the connection counts as lost. */
+const CANCEL_MS = 1_000
+
+const READ_ONLY = '25006'
+
 /**
  * Connections of our own to `url`. postgres.js knows no deadline for a statement, and a connection into a black hole
- * would wait for ever: after `deadlineMs` the statement fails, and the client with all its sockets is replaced.
+ * would wait for ever: after `deadlineMs` the statement is cancelled, and if even that has no answer the client with all
+ * its sockets is replaced.
  *
  * Statements are prepared (planning is a third of a claim's cost) until a pooler in transaction mode shows that it cannot
  * do that; a statement refused for this reason has done nothing and is sent again, and all later ones unprepared.
@@ -61,20 +67,32 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
     })
   let client = open()
   let prepare = true
+  const replace = (broken: postgres.Sql) => {
+    if (broken === client) client = open()
+    broken.end({ timeout: 0 }).catch(() => {})
+  }
   const send = async <T>(text: string, values: readonly Value[]): Promise<T[]> => {
     const used = client
-    let timer: NodeJS.Timeout | undefined
+    const query = used.unsafe(text, values as Value[], { prepare })
+    let timers: NodeJS.Timeout[] = []
     const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        if (used === client) client = open()
-        used.end({ timeout: 0 }).catch(() => {})
-        reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
-      }, deadlineMs)
+      // First ask the server to stop: a statement that waits for a lock would wait on without us, and the next with it.
+      timers = [
+        setTimeout(() => query.cancel(), deadlineMs),
+        setTimeout(() => {
+          replace(used)
+          reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
+        }, deadlineMs + CANCEL_MS),
+      ]
     })
     try {
-      return (await Promise.race([used.unsafe(text, values as Value[], { prepare }), deadline])) as unknown as T[]
+      return (await Promise.race([query, deadline])) as unknown as T[]
+    } catch (error) {
+      // No longer the primary: only a new connection can find the one that is.
+      if ((error as { code?: string }).code === READ_ONLY) replace(used)
+      throw error
     } finally {
-      clearTimeout(timer)
+      for (const timer of timers) clearTimeout(timer)
     }
   }
   return {
