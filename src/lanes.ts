@@ -20,6 +20,8 @@ interface Lane {
   readonly endpointId: number
   readonly lane: number
   cap: number
+  /** A due head that has stood still for so long is anybody's. */
+  takeOverMs: number
   mine: boolean
   /** Leased here, sent or not. */
   held: number
@@ -38,19 +40,27 @@ interface Lane {
   fullPassAt: number
 }
 
+export interface LanesOptions {
+  readonly name: string
+  readonly heartbeatMs: number
+  /** Of endpoints that have none of their own. */
+  readonly timeoutMs: number
+  readonly settleBudgetMs: number
+}
+
 const keyOf = (endpointId: number, lane: number): string => `${endpointId}/${lane}`
 
 export class Lanes {
   readonly #me: number
-  readonly #takeOverMs: number
+  readonly #options: LanesOptions
   readonly #lanes = new Map<string, Lane>()
   #live: number[]
   #round = 0
   #start = 0
 
-  constructor({ name, takeOverMs }: { name: string; takeOverMs: number }) {
-    this.#me = nameHash(name)
-    this.#takeOverMs = takeOverMs
+  constructor(options: LanesOptions) {
+    this.#me = nameHash(options.name)
+    this.#options = options
     this.#live = [this.#me]
   }
 
@@ -67,6 +77,7 @@ export class Lanes {
       const lane = this.#lane(row.endpoint_id, row.lane)
       lane.seen = this.#round
       lane.cap = capOf(row)
+      lane.takeOverMs = this.#takeOverMs(row)
       lane.dueAt = row.due_in_ms === null ? Number.POSITIVE_INFINITY : now + row.due_in_ms
       if (lane.head !== row.head) Object.assign(lane, { head: row.head, headSince: now })
     }
@@ -160,6 +171,7 @@ export class Lanes {
         endpointId,
         lane: number,
         cap: 1,
+        takeOverMs: Number.POSITIVE_INFINITY,
         mine: false,
         held: 0,
         sending: 0,
@@ -181,9 +193,15 @@ export class Lanes {
     return isOwner(this.#me, this.#live, endpointId, lane)
   }
 
+  // Longer than a request may take: an owner whose lane is full of slow ones is at work, and its head stands still too.
+  #takeOverMs({ timeout_ms: timeoutMs }: LaneRow): number {
+    const { heartbeatMs, settleBudgetMs } = this.#options
+    return Math.max(3 * heartbeatMs, (timeoutMs ?? this.#options.timeoutMs) + settleBudgetMs + heartbeatMs)
+  }
+
   // An owner that works moves its heads; one whose due head has stood still for so long is not looking.
   #mayTake(lane: Lane, now: number): boolean {
-    return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > this.#takeOverMs
+    return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > lane.takeOverMs
   }
 }
 

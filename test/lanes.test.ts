@@ -9,13 +9,13 @@ const TAKE_OVER_MS = 15_000
 const NOW_MS = 1_700_000_000_000
 
 const row = (lane: number, other: Partial<LaneRow> = {}): LaneRow => ({
-  ...{ endpoint_id: 1, lane, due_in_ms: 0, head: 'head', concurrency: 64, partitions: 8 },
+  ...{ endpoint_id: 1, lane, due_in_ms: 0, head: 'head', timeout_ms: null, concurrency: 64, partitions: 8 },
   ...other,
 })
 const rows = (n: number, other: Partial<LaneRow> = {}) => Array.from({ length: n }, (_, i) => row(1024 + i, other))
 
 function lanesOf(rows: readonly LaneRow[], name = 'me') {
-  const lanes = new Lanes({ name, takeOverMs: TAKE_OVER_MS })
+  const lanes = new Lanes({ name, heartbeatMs: 5_000, timeoutMs: 4_000, settleBudgetMs: 5_000 })
   lanes.learn(rows, 0)
   return lanes
 }
@@ -164,4 +164,16 @@ test('a lane of another poller is taken over when its due head has stood still f
   assert.equal(wanted('2', 15_000), 0, 'somebody works there')
   assert.equal(wanted('2', 15_000 + TAKE_OVER_MS), 0)
   assert.equal(wanted('2', 15_001 + TAKE_OVER_MS), theirs.length)
+})
+
+test('a lane full of slow requests is left to its owner until the slowest must have ended', () => {
+  const lanes = lanesOf(rows(8, { timeout_ms: 60_000 }))
+  lanes.share(['me', 'other'])
+  const mine = asked(lanes, 64).length
+  const wanted = (now: number) => {
+    lanes.learn(rows(8, { timeout_ms: 60_000, due_in_ms: -now }), now)
+    return asked(lanes, 64, now).length
+  }
+  assert.equal(wanted(70_000), mine, 'timeout, settle budget and one heartbeat')
+  assert.equal(wanted(70_001), 8)
 })

@@ -8,6 +8,7 @@ export interface LaneRow {
   readonly due_in_ms: number | null
   /** When the first row is due, as text: the same text twice means that nobody took it. */
   readonly head: string
+  readonly timeout_ms: number | null
   readonly concurrency: number
   readonly partitions: number
 }
@@ -24,13 +25,13 @@ with recursive lane(endpoint_id, lane, first_due) as (
     where (q.endpoint_id, q.lane) > (l.endpoint_id, l.lane)
     order by q.endpoint_id, q.lane, q.next_attempt_at limit 1) n
 ), page as (select * from lane limit $3::text::int)
-select p.endpoint_id, p.lane, p.first_due::text as head, e.concurrency, e.partitions,
+select p.endpoint_id, p.lane, p.first_due::text as head, e.timeout_ms, e.concurrency, e.partitions,
        case when e.open and isfinite(p.first_due)
          then (extract(epoch from least(greatest(p.first_due, statement_timestamp() - interval '1 day'),
                                         statement_timestamp() + interval '1 day') - statement_timestamp()) * 1000)::int
        end as due_in_ms
 from page p cross join lateral (
-  select e.concurrency, e.partitions, e.paused_at is null
+  select e.timeout_ms, e.concurrency, e.partitions, e.paused_at is null
      and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
      and (e.tripped_until is null or e.tripped_until <= statement_timestamp()) as open
   from outbox.endpoint e where e.id = p.endpoint_id limit 1) e`

@@ -28,7 +28,7 @@ test('each lane with open rows stands once, with its endpoint’s limits and the
   const [row, ...more] = await discover(db, ALL)
   assert.deepEqual(more, [])
   const { due_in_ms, head, ...limits } = row ?? assert.fail()
-  assert.deepEqual(limits, { endpoint_id: one.id, lane: LANE, concurrency: 10, partitions: 1 })
+  assert.deepEqual(limits, { endpoint_id: one.id, lane: LANE, timeout_ms: null, concurrency: 10, partitions: 1 })
   assert.ok(due_in_ms !== null && due_in_ms > 240_000 && due_in_ms <= 300_000)
   assert.equal((await discover(db, ALL))[0]?.head, head, 'the same head again: nobody took it')
   await db.age('a', '1 second')
