@@ -32,14 +32,28 @@ export async function putEndpoint(
   const executor = anyExecutor(db)
   const { name } = completeOptions({ name: ENDPOINT_OPTIONS.name }, { name: given.name }, 'invalid_endpoint')
   checkWord('name', name, 200)
-  const known = new Set(Object.keys(ENDPOINT_OPTIONS))
-  const current = Object.entries((await endpointByName(executor, name)) ?? {}).filter(([name]) => known.has(name))
-  const settings = completeOptions(
-    ENDPOINT_OPTIONS,
-    { ...Object.fromEntries(current), ...withoutUndefined(given) },
-    'invalid_endpoint',
-  ) as EndpointSettings
+  // Read, merged and written under the version that was read; who came in between is read again and kept.
+  for (;;) {
+    const current = await endpointByName(executor, name)
+    const settings = merged(current, given)
+    await check(settings, resolve)
+    const row = await putRow(executor, settings, { by, version: current?.version ?? null })
+    if (row !== null) return row
+  }
+}
+
+const known = new Set(Object.keys(ENDPOINT_OPTIONS))
+
+function merged(current: EndpointRow | null, given: EndpointGiven): EndpointSettings {
+  const before = Object.fromEntries(Object.entries(current ?? {}).filter(([name]) => known.has(name)))
+  const all = { ...before, ...withoutUndefined(given) }
+  const settings = completeOptions(ENDPOINT_OPTIONS, all, 'invalid_endpoint') as EndpointSettings
   crossCheck(settings)
+  // As it will be dialled: WHATWG parsing reads many spellings, and people shall see what was read.
+  return { ...settings, url: new URL(settings.url).href }
+}
+
+async function check(settings: EndpointSettings, resolve: ResolveSecret): Promise<void> {
   await signingSecret(settings.secret, resolve)
   if (settings.authorization !== null) {
     if (UNPRINTABLE.test(await resolve(settings.authorization)))
@@ -47,8 +61,6 @@ export async function putEndpoint(
         `the value of authorization ${JSON.stringify(settings.authorization)} must be printable ASCII text of one line`,
       )
   }
-  // As it will be dialled: WHATWG parsing reads many spellings, and people shall see what was read.
-  return putRow(executor, { ...settings, url: new URL(settings.url).href }, by)
 }
 
 /** All endpoints by name, retired ones last. Secrets appear only as references. */

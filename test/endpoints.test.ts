@@ -203,3 +203,15 @@ for (const [why, url, stored] of urls) {
     assert.equal((await putEndpoint(db.sql, { ...good, url })).url, stored)
   })
 }
+
+test('two people who change different settings at once both find their change', async () => {
+  await putEndpoint(db.sql, { ...good, name: 'shared' })
+  for (let round = 1; round <= 10; round++) {
+    await Promise.all([
+      putEndpoint(db.sql, { name: 'shared', concurrency: 64 + round }),
+      putEndpoint(db.sql, { name: 'shared', retentionDays: 30 + round }),
+    ])
+    const [row] = await db.query(`select concurrency, retention_days from outbox.endpoint where name = 'shared'`)
+    assert.deepEqual(row, { concurrency: 64 + round, retention_days: 30 + round })
+  }
+})

@@ -74,6 +74,7 @@ with old as materialized (
       partitions = excluded.partitions, on_dead = excluded.on_dead, retention_days = excluded.retention_days,
       allow_insecure = excluded.allow_insecure, allow_private = excluded.allow_private, removed_at = null,
       version = e.version + 1, updated_at = clock_timestamp()
+  where e.version = $21::text::int
   returning e.*
 ), recorded as (
   insert into outbox.operation (who, verb, subject, detail)
@@ -81,8 +82,15 @@ with old as materialized (
 )
 select ${columns} from put e`
 
-/** Create or change an endpoint; old and new settings go on record with `by`. */
-export async function putEndpoint(db: Executor, s: EndpointSettings, by: string): Promise<EndpointRow> {
+/**
+ * Create an endpoint (`version` null) or change that version of it; old and new settings go on record with `by`.
+ * Null when somebody else was faster: nothing was changed.
+ */
+export async function putEndpoint(
+  db: Executor,
+  s: EndpointSettings,
+  { by, version }: { by: string; version: number | null },
+): Promise<EndpointRow | null> {
   const text = (value: string | number | boolean | null) => (value === null ? null : String(value))
   const [row] = await db.run<EndpointRow>(putText, [
     s.name,
@@ -105,6 +113,7 @@ export async function putEndpoint(db: Executor, s: EndpointSettings, by: string)
     text(s.allowInsecure),
     text(s.allowPrivate),
     by,
+    text(version),
   ])
-  return row as EndpointRow
+  return row ?? null
 }

@@ -33,8 +33,11 @@ export const endpointSettings = (more: Partial<EndpointSettings> = {}): Endpoint
   ...more,
 })
 
-export const addEndpoint = (db: Executor, more: Partial<EndpointSettings> = {}): Promise<EndpointRow> =>
-  putEndpoint(db, endpointSettings(more), 'a test')
+export async function addEndpoint(db: Executor, more: Partial<EndpointSettings> = {}): Promise<EndpointRow> {
+  const row = await putEndpoint(db, endpointSettings(more), { by: 'a test', version: null })
+  if (row === null) throw new Error('the endpoint was there already')
+  return row
+}
 
 export const message = (key: string, more: Partial<EnqueueRow> = {}): EnqueueRow => ({
   endpoint: 'clinic',
