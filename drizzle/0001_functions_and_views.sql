@@ -238,7 +238,7 @@ COMMENT ON COLUMN outbox.attempts.outcome IS 'What was observed: delivered, not_
 COMMENT ON COLUMN outbox.attempts.verdict IS 'What followed: delivered, retry, dead or block';
 COMMENT ON COLUMN outbox.attempts.reason IS 'Why, in one word; null for a plain 2xx';
 COMMENT ON COLUMN outbox.attempts.http_status IS 'Status of the response, if its headers were complete';
-COMMENT ON COLUMN outbox.attempts.phase IS 'How far the request got: prepare, connect, request, headers or done';
+COMMENT ON COLUMN outbox.attempts.phase IS 'How far the request got: prepare, dns, connect, tls, request, response or done';
 COMMENT ON COLUMN outbox.attempts.request_sent IS 'Were request bytes sent: yes, no, null = not known';
 COMMENT ON COLUMN outbox.attempts.target_host IS 'Host and port of the URL';
 COMMENT ON COLUMN outbox.attempts.started_at IS 'Start, on the clock of the database';

@@ -1,6 +1,6 @@
-// Everything that can be wrong, once: a code, what it means, and what to do about it. README's table is held against this one.
+// Everything that can be wrong, once: a code, what it means, and what to do about it.
 
-/** Codes of `OutledgerError`, with the meaning and the remedy that README repeats. */
+/** Codes of `OutledgerError`, with the meaning and the remedy. */
 export const ERRORS = {
   invalid_option: [
     'An option has an unknown name, a wrong type or a value out of range',

@@ -1,4 +1,4 @@
-// Every option stands here once: type, default, range and what it means. The command line and README's tables come from it.
+// Every option stands here once: type, default, range and what it means. The command line comes from it.
 import { didYouMean, type OptionSpec, optionProblem } from './core/option.ts'
 import { OutledgerError } from './errors.ts'
 

@@ -15,7 +15,7 @@ const LOG = {
 } as const
 const { databaseUrl: _, ...OPTIONS } = { ...POLLER_OPTIONS, ...LOG }
 
-/** 128 + the number of the signal, as shells have it. */
+/** Ended by a person who would not wait. */
 const KILLED = 130
 
 export async function work(args: string[]): Promise<number> {
