@@ -60,14 +60,14 @@ export class Settler {
 
   push(result: Pending): void {
     this.#pending.push(result)
-    this.#begin()
+    this.#running ??= this.#drain()
   }
 
   /** Give leases back uncharged, due again after `delayMs`. */
   release(leases: readonly Lease[], reason: string, delayMs: number): void {
     if (leases.length === 0) return
     this.#returns.push({ leases, reason, delayMs })
-    this.#begin()
+    this.#running ??= this.#drain()
   }
 
   /** Resolves when nothing is left to write. */
@@ -75,12 +75,8 @@ export class Settler {
     while (this.#running !== null) await this.#running
   }
 
-  /** After the end nothing is begun: what is unwritten comes back as a run-out lease. */
-  #begin(): void {
-    if (!this.#signal.aborted) this.#running ??= this.#drain()
-  }
-
   async #drain(): Promise<void> {
+    // Never over before it has begun: `flush` waits for the promise that is stored here.
     do {
       await this.#gather()
       try {
