@@ -7,6 +7,7 @@ import { enqueue, keysOf, putClinic } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
 import { gate, silence, startPeer, when } from '../support/peer.ts'
 import { startWorker } from '../support/process.ts'
+import { startProxy } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
 
 const open = (db: Awaited<ReturnType<typeof testDatabase>>) =>
@@ -105,4 +106,16 @@ test('a second SIGTERM ends at once', async () => {
   await until('it is gone, long before its grace time', kill, 10_000)
   assert.deepEqual(await worker.ended, { code: 130, signal: null })
   assert.deepEqual(await open(db), [{ key: 'hung', attempts: 1, leased: true, due: false }])
+})
+
+test('SIGTERM ends a poller whose database is a black hole', async () => {
+  const db = await testDatabase()
+  const proxy = await startProxy(db.url)
+  const worker = await startWorker(proxy, { 'database-deadline-ms': 300, 'poll-interval-ms': 50 })
+  proxy.swallow()
+  await until('a statement has missed its deadline', () => worker.log.some(({ code }) => code === 'database_timeout'))
+  worker.kill('SIGTERM')
+  assert.deepEqual(await worker.ended, { code: 0, signal: null })
+  assert.ok((worker.endedAfterMs() ?? Number.POSITIVE_INFINITY) < 10_000)
+  assert.deepEqual(worker.complaints, [])
 })
