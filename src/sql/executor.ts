@@ -78,7 +78,7 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
     const deadline = new Promise<never>((_, reject) => {
       // First ask the server to stop: a statement that waits for a lock would wait on without us, and the next with it.
       timers = [
-        setTimeout(() => query.cancel(), deadlineMs),
+        setTimeout(() => cancel(query), deadlineMs),
         setTimeout(() => {
           replace(used)
           reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
@@ -109,4 +109,10 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
       await client.end({ timeout: timeoutMs / 1000 })
     },
   }
+}
+
+/** `query.cancel()` drops the promise of the connection it makes: where that is refused, nobody would catch it. */
+function cancel(query: object): void {
+  const { canceller } = query as { canceller?: ((query: object) => Promise<void>) | null }
+  canceller?.(query).catch(() => {})
 }

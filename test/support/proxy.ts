@@ -16,6 +16,8 @@ export interface Proxy {
   cut(): void
   /** Keep connections, forward nothing any more: a black hole. */
   swallow(): void
+  /** A black hole for those who are connected, and refused to all others: a host that went away and came up without us. */
+  vanish(): void
 }
 
 export async function startProxy(target: string): Promise<Proxy> {
@@ -54,9 +56,12 @@ export async function startProxy(target: string): Promise<Proxy> {
   const reset = () => {
     for (const socket of sockets) socket.resetAndDestroy()
   }
-  const refuse = () => {
+  const deafen = () => {
     server?.close()
     server = null
+  }
+  const refuse = () => {
+    deafen()
     reset()
   }
   after(refuse)
@@ -73,6 +78,10 @@ export async function startProxy(target: string): Promise<Proxy> {
     cut: reset,
     swallow() {
       swallowing = true
+    },
+    vanish() {
+      swallowing = true
+      deafen()
     },
   }
 }
