@@ -35,6 +35,18 @@ test('a statement is tried again until the database lets it through', async () =
   assert.equal(codes.length, 3)
 })
 
+test('the pauses are ours alone: the driver adds none after a refused connection', async () => {
+  const patient = connect(proxy.url, { max: 1, deadlineMs: 60_000 })
+  proxy.refuse()
+  const since = performance.now()
+  for (let tries = 0; tries < 8; tries++) await assert.rejects(patient.run('select 1', []))
+  await proxy.open()
+  await patient.run('select 1', [])
+  // The driver's own would add up to ten seconds at least.
+  assert.ok(performance.now() - since < 5_000)
+  await patient.close()
+})
+
 test('a terminated connection is trouble that passes', async () => {
   let tries = 0
   const sleeping = persisted(() => own.run(`select pg_sleep(case when $1 = '0' then 60 else 0 end)`, [String(tries++)]))
