@@ -160,7 +160,8 @@ test('what a claim had just leased when stop came goes back uncharged', async ()
 test('stop with the database away does not wait for it when there is nothing to write', async () => {
   const db = await testDatabase()
   const proxy = await startProxy(db.url)
-  const poller = testPoller(proxy, { pollIntervalMs: 10 })
+  // A statement that was on its way when the database went is waited for, but not longer than its deadline.
+  const poller = testPoller(proxy, { pollIntervalMs: 10, databaseDeadlineMs: 2_000 })
   await poller.start()
   await until('a heartbeat', async () => (await db.query('select 1 from outbox.poller')).length === 1)
   proxy.refuse()
