@@ -29,7 +29,8 @@ test('a run with every kind of failure logs no payload, secret, URL or parameter
   // A fault of the database whose message and parameters tell everything.
   await db.query(
     `create function refuse() returns trigger language plpgsql as $$ begin
-       raise exception 'refused: %', (select payload from outbox.delivery where id = new.delivery_id); end $$`,
+       raise exception using errcode = '23514',
+         message = 'refused: ' || (select payload from outbox.delivery where id = new.delivery_id); end $$`,
   )
   await db.query(
     `create trigger refuse before insert on outbox.attempt for each row when (new.http_status = 418) execute function refuse()`,
@@ -45,7 +46,7 @@ test('a run with every kind of failure logs no payload, secret, URL or parameter
   const worker = await startWorker({ url: withPassword }, { ...QUICK, 'log-level': 'debug', slots: 1 })
   await until('six are settled and one is refused', async () => {
     const rows = await db.query('select 1 from outbox.attempt where reason is distinct from $1', 'worker_lost')
-    return rows.length >= 6 && worker.log.some(({ code }) => code === 'P0001')
+    return rows.length >= 6 && worker.log.some(({ code }) => code === '23514')
   })
   await until('terminated connections are noticed', async () => {
     await db.query(
