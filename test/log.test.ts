@@ -25,7 +25,7 @@ function loggedPoller(url: string, given: Parameters<typeof testPoller>[1] = {})
 test('a run with every kind of failure logs no payload, secret, URL or parameter', async () => {
   process.env.OUTLEDGER_TEST_TOKEN = 'Bearer token-of-the-clinic'
   const url = `${peer.url}/a-path-of-its-own?token=in-the-url`
-  await putClinic(db, url, { authorization: 'env:OUTLEDGER_TEST_TOKEN', timeoutMs: 300 })
+  await putClinic(db, url, { authorization: 'env:OUTLEDGER_TEST_TOKEN', timeoutMs: 1_000 })
   // A fault of the database whose message and parameters tell everything.
   await db.query(
     `create function refuse() returns trigger language plpgsql as $$ begin
@@ -79,7 +79,7 @@ test('a run with every kind of failure logs no payload, secret, URL or parameter
 })
 
 test('each attempt is one line with its key, number, outcome and reason', async () => {
-  await putClinic(db, peer.url, { class: 'hospital' })
+  await putClinic(db, peer.url, { class: 'hospital', timeoutMs: null })
   await enqueue(db, ['one-line'], { correlationId: 'corr-2' })
   peer.next(status(503))
   const { poller, lines } = loggedPoller(db.url)

@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { outbox, purgeOnce, sweepOnce } from '../src/index.ts'
 import { deliverOnce, enqueue, keysOf, putClinic } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
-import { silence, startPeer, status } from './support/peer.ts'
+import { startPeer, status } from './support/peer.ts'
 
 const db = await testDatabase()
 const peer = await startPeer()
-await putClinic(db, peer.url, { retentionDays: 7, timeoutMs: 300 })
+await putClinic(db, peer.url, { retentionDays: 7 })
 const purge = () => purgeOnce(db, { tombstoneDays: 30 })
 const count = async (table: string) =>
   (await db.query<{ n: number }>(`select count(*)::int as n from outbox.${table}`))[0]?.n
@@ -49,7 +49,7 @@ test('a purge cannot touch what is waiting, leased, parked or blocked, however o
   await enqueue(db, ['blocked', 'parked'], { orderingKey: 'patient-8' })
   const answers: Record<string, ReturnType<typeof status>> = {
     waiting: status(503),
-    leased: silence,
+    leased: status(500),
     blocked: status(410),
   }
   peer.answer((response, request, socket) => (answers[request.key] ?? status(200))(response, request, socket))

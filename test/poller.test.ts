@@ -40,7 +40,7 @@ test('the shortest lease that is accepted is long enough to send something', asy
   const [db, peer] = [await testDatabase(), await startPeer()]
   await putClinic(db, peer.url)
   await enqueue(db, ['capture-1842'])
-  const poller = testPoller(db, { leaseMs: 600, timeoutMs: 300, settleBudgetMs: 200, pollIntervalMs: 10 })
+  const poller = testPoller(db, { leaseMs: 3_100, timeoutMs: 2_500, settleBudgetMs: 500, pollIntervalMs: 10 })
   await poller.start()
   await peer.untilReceived(1)
   await poller.stop()

@@ -13,6 +13,7 @@ test('a timeout and then a 410: dead, and it may have been applied', async () =>
   peer.next(silence, silence)
   await deliverOnce(db)
   await db.age('capture-1842', '6 minutes')
+  await putClinic(db, peer.url, { timeoutMs: null })
   peer.next(status(410))
   await deliverOnce(db)
   assert.deepEqual(

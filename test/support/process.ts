@@ -12,8 +12,8 @@ export type Flags = Readonly<Record<string, string | number>>
 
 /** Rhythms for tests that wait until a lease has run out. */
 export const QUICK: Flags = {
-  'lease-ms': 1_500,
-  'timeout-ms': 1_000,
+  'lease-ms': 2_500,
+  'timeout-ms': 2_000,
   'settle-budget-ms': 300,
   'heartbeat-ms': 200,
   'poll-interval-ms': 50,
