@@ -35,8 +35,8 @@ test('every verb explains itself, and nothing at all is wrong usage', async () =
     cli(null),
     cli(null, '--help'),
     cli(null, '--version'),
-    ...[['migrate'], ['endpoint'], ['endpoint', 'put'], ['endpoint', 'list'], ['work'], ['sweep'], ['purge']].map(
-      (verb) => cli(null, ...verb, '--help').then((ended) => ({ ...ended, verb })),
+    ...[['migrate'], ['endpoint', 'put'], ['endpoint', 'list'], ['work'], ['sweep'], ['purge']].map((verb) =>
+      cli(null, ...verb, '--help').then((ended) => ({ ...ended, verb })),
     ),
   ])
   assert.equal(none?.code, 2)
@@ -46,7 +46,7 @@ test('every verb explains itself, and nothing at all is wrong usage', async () =
   for (const { verb, code, stdout, stderr } of verbs as (Ended & { verb: string[] })[]) {
     assert.deepEqual([code, stderr], [0, ''], verb.join(' '))
     assert.match(stdout, new RegExp(`^outledger ${verb.join(' ')}`))
-    if (verb.length === 1 && verb[0] !== 'endpoint') assert.ok(help?.stdout.includes(`outledger ${verb[0]} `))
+    if (verb.length === 1) assert.ok(help?.stdout.includes(`outledger ${verb[0]} `))
   }
 })
 
@@ -132,7 +132,7 @@ test('a database without our schema, or with somebody else’s, is left alone', 
 })
 
 test('migrate creates the schema, also when several start at once, and a second one finds nothing to do', async () => {
-  const several = await Promise.all([1, 2, 3].map(() => cli(empty.url, 'migrate', '--json')))
+  const several = await Promise.all([1, 2].map(() => cli(empty.url, 'migrate', '--json')))
   for (const { code, stderr } of several) assert.deepEqual([code, stderr], [0, ''])
   const applied = several.map(({ stdout }) => (JSON.parse(stdout) as { applied: number }).applied)
   const [written] = await empty.query<{ n: number }>('select count(*)::int as n from outbox.migration')
