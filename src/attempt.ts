@@ -1,10 +1,11 @@
 // One HTTP request becomes facts. No retries, no redirects, no interceptors: what is sent here is one attempt in the ledger.
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns'
-import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { lookup as anyLookup } from 'node:dns'
+import { isIP, type Socket } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Facts, Phase } from './core/classify.ts'
 import { retryAfterMs } from './core/retry-after.ts'
 import { isBlockedAddress } from './core/target.ts'
+import { blockedAddress, publicLookup } from './public-lookup.ts'
 
 export interface WireRequest {
   readonly url: URL
@@ -71,7 +72,10 @@ export class Sender {
 
   #tick(): void {
     const now = performance.now()
-    for (const exchange of this.#exchanges) if (now >= exchange.deadline) exchange.cut('timeout')
+    // After a stall of this process timers come before sockets: an answer that has already arrived is read first.
+    setImmediate(() => {
+      for (const exchange of this.#exchanges) if (now >= exchange.deadline) exchange.cut('timeout')
+    })
     if (this.#exchanges.size > 0 || this.#ticker === null) return
     clearInterval(this.#ticker)
     this.#ticker = null
@@ -205,16 +209,18 @@ function codeOfSocket(error: Error & { code?: string }): string {
 function connector(allowPrivate: boolean): buildConnector.connector {
   const connect = buildConnector({
     timeout: CONNECT_LIMIT_MS,
-    lookup: allowPrivate ? dnsLookup : publicLookup,
+    lookup: allowPrivate ? anyLookup : publicLookup,
   } as buildConnector.BuildOptions)
   return (options, callback) => {
     // For an IP literal no lookup is made.
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (!allowPrivate && isIP(host) !== 0 && isBlockedAddress(host)) {
-      queueMicrotask(() => callback(blocked(), null))
+      const error = blockedAddress()
+      phases.set(error, 'prepare')
+      queueMicrotask(() => callback(error, null))
       return
     }
-    let phase: Phase = 'dns'
+    let phase: Phase = isIP(host) === 0 ? 'dns' : 'connect'
     const socket = connect(options, (error, connected) => {
       if (error === null) callback(null, connected as Socket)
       else {
@@ -229,21 +235,4 @@ function connector(allowPrivate: boolean): buildConnector.connector {
       phase = 'tls'
     })
   }
-}
-
-function blocked(): Error {
-  const error = Object.assign(new Error('the address is not public'), { code: 'blocked_address' })
-  phases.set(error, 'prepare')
-  return error
-}
-
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  dnsLookup(hostname, { ...(options as LookupOptions), all: true }, (error, addresses: LookupAddress[]) => {
-    const open = error ? [] : addresses.filter(({ address }) => !isBlockedAddress(address))
-    const [first] = open
-    if (error) callback(error, '', 0)
-    else if (first === undefined) callback(blocked(), '', 0)
-    else if (options.all) callback(null, open)
-    else callback(null, first.address, first.family)
-  })
 }
