@@ -34,7 +34,12 @@ export const ERRORS = {
     'The database has the wrong encoding, version or default isolation',
     'Run what the message says',
   ],
+  poller_stopped: ['A poller that was stopped is started or run again', 'Create a new one'],
   database_unreachable: ['No connection to the database', 'Check the URL, and that the server is up'],
+  database_refused: [
+    'The database answers but does not let this role or statement through',
+    'Do what the message says',
+  ],
   database_timeout: [
     'The database did not answer in time; the connection was replaced',
     'Check the network between here and the server',

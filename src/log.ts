@@ -13,7 +13,9 @@ export function logTo(poller: Poller, logger: Logger): void {
     if (e.verdict === 'delivered') logger.debug(e, 'delivered')
     else if (e.verdict === 'retry') logger.info(e, 'attempt failed, will be retried')
   })
-  poller.on('delivery.dead', (e) => logger.error(e, 'delivery finally failed'))
+  poller.on('delivery.dead', (e) =>
+    logger.error(e, e.verdict === 'block' ? 'delivery failed and blocks its ordering key' : 'delivery finally failed'),
+  )
   poller.on('fenced', (e) => seldom('fenced', (missed) => logger.warn({ ...e, missed }, 'result came after its lease')))
   poller.on('released', (e) => seldom(e.reason, (missed) => logger.info({ ...e, missed }, 'leases given back')))
   poller.on('purged', (e) => logger.info(e, 'purged'))

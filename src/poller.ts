@@ -47,6 +47,8 @@ export class Poller {
   /** Aborted last: not even the database is waited for. */
   readonly #ending = new AbortController()
   #loops: Loop[] = []
+  #started = false
+  /** It may have left a row among the pollers. */
   #began = false
   #stopped: Promise<void> | null = null
 
@@ -74,10 +76,12 @@ export class Poller {
   /**
    * Check the schema and begin.
    *
-   * @throws OutledgerError `database_unreachable`, `schema_missing`, `foreign_schema`, `unsupported_database`
+   * @throws OutledgerError `database_unreachable`, `schema_missing`, `foreign_schema`, `unsupported_database`, `poller_stopped`
    */
   async start(): Promise<void> {
-    if (this.#began) return
+    this.#requireUnstopped()
+    if (this.#started) return
+    this.#started = true
     await requireSchema(this.#db)
     this.#began = true
     const { pollIntervalMs, sweepIntervalMs, purgeIntervalMs, tombstoneDays } = this.#options
@@ -98,6 +102,7 @@ export class Poller {
 
   /** One round: heartbeat, discovery, one claim, its attempts and their settlement. Counts are what the database wrote. */
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
+    this.#requireUnstopped()
     this.#began = true
     const before = this.#settler.counts()
     const claimed = await this.#claiming.roundOnce()
@@ -127,6 +132,11 @@ export class Poller {
     this.#ending.abort()
     await Promise.all([this.#claiming.close(), this.#db.close()])
     if (this.#began) this.#events.emit('stopped', { name: this.name })
+  }
+
+  #requireUnstopped(): void {
+    if (this.#stopped !== null)
+      throw new OutledgerError('poller_stopped', `poller ${this.name} was stopped; create a new one`)
   }
 
   #every(during: string, pauseMs: number, once: () => Promise<number>): Loop {

@@ -204,6 +204,24 @@ test('a fault of the database is told by its code: its message may carry anythin
   assert.deepEqual([code, stdout, stderr], [1, '', 'outledger: failed with 42P01\n'])
 })
 
+test('what the database does not allow is told with its remedy, and a negative number with its range', async () => {
+  const role = `powerless_${process.pid}`
+  await db.query(`create role ${role} login`)
+  const powerless = Object.assign(new URL(db.url), { username: role }).href
+  const nowhere = Object.assign(new URL(db.url), { pathname: '/no_such_database' }).href
+  for (const [url, args, message, wanted] of [
+    [powerless, ['purge'], /the role of the URL lacks the rights; .* \(42501\)/, 1],
+    [nowhere, ['migrate'], /the database of the URL does not exist; create it \(3D000\)/, 1],
+    [db.url, ['purge', '--tombstone-days', '-1'], /option tombstoneDays is -1; it must be from 1 to 36500/, 2],
+    [db.url, ['purge', '--tombstone-days', ' '], /--tombstone-days is " "; it must be a number/, 2],
+  ] as const) {
+    const { code, stderr } = await cli(url, ...args)
+    assert.match(stderr, message)
+    assert.equal(code, wanted)
+  }
+  await db.query(`drop role ${role}`)
+})
+
 test('nothing that was printed contains a secret or the password of the database', () => {
   const all = outputs.join('\n')
   assert.ok(outputs.length > 30)

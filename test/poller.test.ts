@@ -203,3 +203,28 @@ test('a claim whose endpoints cannot be read goes back, and the lane goes on whe
   assert.equal(troubles[0], 'poll 42703')
   assert.deepEqual(await db.query('select number, outcome from outbox.attempts'), [{ number: 1, outcome: 'delivered' }])
 })
+
+test('a round before the start is no start, and a second start none either', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  await putClinic(db, peer.url)
+  const poller = testPoller(db, { pollIntervalMs: 10 })
+  let starts = 0
+  poller.on('started', () => starts++)
+  await poller.runOnce()
+  await poller.start()
+  await poller.start()
+  await enqueue(db, ['flows'])
+  await peer.untilReceived(1)
+  assert.equal(starts, 1)
+  await poller.stop()
+})
+
+test('a poller that was stopped says so instead of doing nothing', async () => {
+  const db = await testDatabase()
+  for (const again of ['start', 'runOnce'] as const) {
+    const poller = testPoller(db)
+    await poller.start()
+    await poller.stop()
+    await assert.rejects(poller[again](), /^OutledgerError: poller .* was stopped; create a new one$/)
+  }
+})

@@ -3,6 +3,8 @@
 import { didYouMean } from '../core/option.ts'
 import { OutledgerError } from '../errors.ts'
 import { codeOf } from '../events.ts'
+import { isPassing } from '../loop.ts'
+import { databaseTrouble } from '../migrate.ts'
 import { VERSION } from '../version.ts'
 import { endpoint } from './endpoint.ts'
 import { migrate } from './migrate.ts'
@@ -48,8 +50,8 @@ try {
 } catch (error) {
   const usage = error instanceof UsageError || (error instanceof OutledgerError && USAGE_CODES.has(error.code))
   // A driver's message may carry parameters: only its code is shown.
-  const text =
-    error instanceof UsageError || error instanceof OutledgerError ? error.message : `failed with ${codeOf(error)}`
+  const ours = error instanceof UsageError || error instanceof OutledgerError
+  const text = ours ? error.message : isPassing(error) ? databaseTrouble(error).message : `failed with ${codeOf(error)}`
   console.error(`outledger: ${text}`)
   process.exitCode = usage ? 2 : 1
 }

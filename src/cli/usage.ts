@@ -39,7 +39,7 @@ export function parse(args: string[], table: OptionTable, { names = 0 } = {}): P
     const known = flags.get(flag)
     if (known === undefined) return []
     const number = known.spec.type === 'integer' || known.spec.type === 'number'
-    if (number && (value === '' || !Number.isFinite(Number(value))))
+    if (number && (String(value).trim() === '' || !Number.isFinite(Number(value))))
       throw new UsageError(`--${flag} is "${value}"; it must be a number`)
     return [[known.name, number ? Number(value) : value]]
   })
@@ -57,10 +57,27 @@ const typeOf = (type: string) => ({ type: type === 'boolean' ? ('boolean' as con
 
 function readArgs(args: string[], options: Record<string, { type: 'string' | 'boolean'; short?: string }>) {
   try {
-    return parseArgs({ args, options, allowPositionals: true, allowNegative: true, strict: true })
+    return parseArgs({
+      args: negativesJoined(args),
+      options,
+      allowPositionals: true,
+      allowNegative: true,
+      strict: true,
+    })
   } catch (error) {
     throw new UsageError((error as Error).message.split(/\.\s/)[0] ?? 'wrong usage')
   }
+}
+
+/** `--lease-ms -5` is a number out of range, and shall be called that. */
+function negativesJoined(args: string[]): string[] {
+  const all: string[] = []
+  for (const arg of args) {
+    const last = all.at(-1)
+    if (last !== undefined && /^--[^=]+$/.test(last) && /^-\d/.test(arg)) all.splice(-1, 1, `${last}=${arg}`)
+    else all.push(arg)
+  }
+  return all
 }
 
 function withUrl(typed: Parsed['values'], values: Record<string, unknown>): Parsed['values'] {

@@ -41,7 +41,10 @@ export async function work(args: string[]): Promise<number> {
     process.on('SIGINT', onSignal)
   })
   try {
-    await poller.start()
+    const started = poller.start()
+    // A signal while the database is still silent is a stop, and what start says afterwards is of no interest.
+    started.catch(() => {})
+    await Promise.race([started, signalled])
     await signalled
   } finally {
     await poller.stop()

@@ -58,6 +58,17 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
       problem: `is ${payload === null ? 'null' : `a ${typeof payload}`}; it must be an object, an array, or a string of JSON text`,
     }
   }
+  if (
+    ArrayBuffer.isView(payload) ||
+    payload instanceof ArrayBuffer ||
+    payload instanceof Map ||
+    payload instanceof Set
+  ) {
+    return {
+      field,
+      problem: `is a ${payload.constructor.name}, which has no JSON form; pass an object, an array, or a string of JSON text`,
+    }
+  }
   const text = typeof payload === 'string' ? payload : stringified(payload)
   if (text === null)
     return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }

@@ -75,13 +75,18 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
     const used = client
     const query = used.unsafe(text, values as Value[], { prepare })
     let timers: NodeJS.Timeout[] = []
+    let cancelled = false
+    const late = () => new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`)
     const deadline = new Promise<never>((_, reject) => {
       // First ask the server to stop: a statement that waits for a lock would wait on without us, and the next with it.
       timers = [
-        setTimeout(() => cancel(query), deadlineMs),
+        setTimeout(() => {
+          cancelled = true
+          cancel(query)
+        }, deadlineMs),
         setTimeout(() => {
           replace(used)
-          reject(new OutledgerError('database_timeout', `no answer from the database within ${deadlineMs} ms`))
+          reject(late())
         }, deadlineMs + CANCEL_MS),
       ]
     })
@@ -90,7 +95,7 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
     } catch (error) {
       // No longer the primary: only a new connection can find the one that is.
       if ((error as { code?: string }).code === READ_ONLY) replace(used)
-      throw error
+      throw cancelled ? late() : error
     } finally {
       for (const timer of timers) clearTimeout(timer)
     }
