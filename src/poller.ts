@@ -149,12 +149,8 @@ export class Poller {
 
   /** Until the database answers, or nothing new shall begin. */
   #read<T>(during: string, work: () => Promise<T>): Promise<T> {
-    return this.#persist(during, work, this.#stopping.signal)
-  }
-
-  #persist<T>(during: string, work: () => Promise<T>, signal = this.#ending.signal): Promise<T> {
     return persist(work, {
-      signal,
+      signal: this.#stopping.signal,
       onTrouble: (code, tries) => this.#events.emit('database.trouble', { during, code, tries }),
     })
   }

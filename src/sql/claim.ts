@@ -1,6 +1,7 @@
 /** waiting | leased → leased */
 // Take due rows of several lanes at once, with a limit for each; a run-out lease is a due row, and its attempt was lost.
 import { arrayLiteral, type Executor } from './executor.ts'
+import { lostAttempts } from './lost.ts'
 
 export interface LaneWish {
   readonly endpointId: number
@@ -85,13 +86,7 @@ with want as materialized (
     limit w.n
     for no key update skip locked) q
   limit $5::text::int
-), lost as (
-  insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, poller)
-  select p.delivery_id, p.attempts, p.token, p.leased_at, clock_timestamp(),
-         greatest(0, date_part('epoch', p.leased_at - p.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', p.leased_by
-  from picked p where p.token is not null
-  on conflict (delivery_id, number) do nothing
-), leased as (
+), ${lostAttempts('picked')}, leased as (
   update outbox.queue q
   set ready_at = q.next_attempt_at, leased_at = clock_timestamp(), leased_by = $10::text, token = $9::text::uuid,
       next_attempt_at = clock_timestamp() + interval '1 millisecond' * ($7::text::int + greatest(0, coalesce(

@@ -1,6 +1,7 @@
 /** waiting | leased | blocked | dead | cancelled → delivered; parked → waiting */
 // A delivery with a delivered attempt is delivered, whatever else was written about it.
 import { arrayLiteral, type Executor } from './executor.ts'
+import { lostAttempts } from './lost.ts'
 import { promotedAfter } from './promote.ts'
 
 /**
@@ -12,13 +13,7 @@ export const absorbing = (proven: string): string => `absorbed as (
   where q.delivery_id = any (array(select delivery_id from ${proven} p))
     and (q.token is null or q.next_attempt_at <= statement_timestamp())
   returning q.*
-), lost as (
-  insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, poller)
-  select b.delivery_id, b.attempts, b.token, b.leased_at, clock_timestamp(),
-         greatest(0, date_part('epoch', b.leased_at - b.ready_at) * 1000)::bigint, 'unknown', 'retry', 'worker_lost', b.leased_by
-  from absorbed b where b.token is not null
-  on conflict (delivery_id, number) do nothing
-), receipted as (
+), ${lostAttempts('absorbed')}, receipted as (
   insert into outbox.receipt (delivery_id, ended_at, delete_after, attempts, ending, certainty, reason)
   select b.delivery_id, t.now, t.now + r.days * interval '1 day', b.attempts, 'delivered', 'delivered', 'late'
   from absorbed b cross join lateral (
