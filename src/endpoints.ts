@@ -1,8 +1,9 @@
 // Endpoints as people put and list them.
 import { userInfo } from 'node:os'
 import { urlProblem } from './core/target.ts'
+import { ENDPOINT_OPTIONS } from './endpoint-options.ts'
 import { OutledgerError } from './errors.ts'
-import { completeOptions, ENDPOINT_OPTIONS, type Given } from './options.ts'
+import { completeOptions, type Given } from './options.ts'
 import { type ResolveSecret, resolveSecret, signingSecret } from './secrets.ts'
 import {
   type EndpointRow,

@@ -1,4 +1,4 @@
-// Every option stands here once: type, default, range and what it means. The command line comes from it.
+// How options are checked, and those of the poller, once: type, default, range and what it means. The command line comes from it.
 import { didYouMean, type OptionSpec, optionProblem } from './core/option.ts'
 import { OutledgerError } from './errors.ts'
 
@@ -84,99 +84,6 @@ export const POLLER_OPTIONS = {
     doc: 'Longest wait for the answer to one statement; then the connection is replaced',
   },
   connections: { type: 'integer', default: 4, min: 2, max: 100, doc: 'Database connections of one poller' },
-} as const satisfies OptionTable
-
-/** Settings of an endpoint, for `putEndpoint` and `outledger endpoint put`. */
-export const ENDPOINT_OPTIONS = {
-  name: { type: 'string', doc: 'Name that enqueue uses: 1 to 200 of A-Z a-z 0-9 . _ : -' },
-  url: { type: 'string', doc: 'Where to POST; https, unless allowInsecure' },
-  secret: {
-    type: 'string',
-    doc: 'Reference to the signing secret: env:NAME, file:/path, or what resolveSecret understands',
-  },
-  class: {
-    type: 'string',
-    default: 'default',
-    doc: 'Kind of destination, such as payment-ledger or clinic; stands in logs and metrics instead of names',
-  },
-  authorization: {
-    type: 'string',
-    default: null,
-    doc: 'Reference to the value of an authorization header, for receivers that want one',
-  },
-  headers: { type: 'string', default: null, doc: 'JSON object of further headers; may not replace ours' },
-  timeoutMs: {
-    type: 'integer',
-    default: null,
-    min: 50,
-    max: 30 * MINUTE,
-    doc: "Deadline of one request; null: the poller's timeoutMs",
-  },
-  retryDelayMs: {
-    type: 'integer',
-    default: 300_000,
-    min: 0,
-    max: DAY,
-    doc: 'Pause after a failed attempt, plus up to 10 %',
-  },
-  backoffFactor: {
-    type: 'number',
-    default: 1,
-    min: 1,
-    max: 10,
-    doc: 'Each further pause is so many times the one before',
-  },
-  maxDelayMs: { type: 'integer', default: DAY, min: 0, max: 7 * DAY, doc: 'Longest pause that backoff grows to' },
-  horizonMs: {
-    type: 'integer',
-    default: 3 * DAY,
-    min: 0,
-    max: 365 * DAY,
-    doc: 'An attempt that fails later than this after the first ends the delivery: dead, exhausted',
-  },
-  maxAttempts: {
-    type: 'integer',
-    default: null,
-    min: 1,
-    max: 100_000,
-    doc: 'Attempts before the delivery ends: dead, exhausted; null: only the horizon counts',
-  },
-  keyWindowMs: {
-    type: 'integer',
-    default: 30 * DAY,
-    min: 0,
-    max: 3_650 * DAY,
-    doc: 'How long the receiver remembers a key; nothing that may have been applied is sent again later',
-  },
-  concurrency: {
-    type: 'integer',
-    default: 64,
-    min: 1,
-    max: 10_000,
-    doc: 'Requests in flight to this endpoint, all pollers together',
-  },
-  partitions: {
-    type: 'integer',
-    default: 8,
-    min: 1,
-    max: 1_024,
-    doc: 'Lanes of this endpoint, the unit that pollers share; at most concurrency',
-  },
-  onDead: {
-    type: 'string',
-    default: 'block',
-    oneOf: ['block', 'skip'],
-    doc: 'When the head of an ordering key goes dead: block the key for a person, or skip to the next',
-  },
-  retentionDays: {
-    type: 'integer',
-    default: 30,
-    min: 0,
-    max: 36_500,
-    doc: 'How long an ended delivery is kept, counted from its end',
-  },
-  allowInsecure: { type: 'boolean', default: false, doc: 'Permit http:' },
-  allowPrivate: { type: 'boolean', default: false, doc: 'Permit loopback, private and other special addresses' },
 } as const satisfies OptionTable
 
 type TypeOf<S extends OptionSpec> = S extends { readonly oneOf: readonly (infer V)[] }

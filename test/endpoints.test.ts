@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ENDPOINT_OPTIONS } from '../src/endpoint-options.ts'
 import { type EndpointGiven, listEndpoints, OutledgerError, putEndpoint } from '../src/index.ts'
-import { ENDPOINT_OPTIONS } from '../src/options.ts'
 import { testDatabase } from './support/database.ts'
 import { testSecret, testSecretValue } from './support/secret.ts'
 

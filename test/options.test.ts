@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OptionSpec } from '../src/core/option.ts'
+import { ENDPOINT_OPTIONS } from '../src/endpoint-options.ts'
 import { createPoller, OutledgerError, type PollerGiven } from '../src/index.ts'
-import { completeOptions, ENDPOINT_OPTIONS, POLLER_OPTIONS } from '../src/options.ts'
+import { completeOptions, POLLER_OPTIONS } from '../src/options.ts'
 import { testDatabase } from './support/database.ts'
 
 const db = await testDatabase()

@@ -1,5 +1,6 @@
 // What is shorter in the demo than in life, told with both values; the defaults come from where they are defined.
-import { ENDPOINT_OPTIONS, POLLER_OPTIONS } from '../../src/options.ts'
+import { ENDPOINT_OPTIONS } from '../../src/endpoint-options.ts'
+import { POLLER_OPTIONS } from '../../src/options.ts'
 
 export const RETRY_DELAY_MS = 1_000
 

@@ -1,6 +1,7 @@
 // outledger endpoint put | list
+
+import { ENDPOINT_OPTIONS } from '../endpoint-options.ts'
 import { listEndpoints, putEndpoint } from '../endpoints.ts'
-import { ENDPOINT_OPTIONS } from '../options.ts'
 import type { EndpointRow } from '../sql/endpoint.ts'
 import { withDatabase } from './database.ts'
 import { databaseUrl, helpOf, parse, UsageError } from './usage.ts'

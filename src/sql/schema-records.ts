@@ -1,5 +1,6 @@
 // The tables beside the deliveries: who is alive, who did what, what was deleted.
-import { bigint, index, integer, json, text, uuid } from 'drizzle-orm/pg-core'
+import { sql } from 'drizzle-orm'
+import { bigint, boolean, check, index, integer, json, text, uuid } from 'drizzle-orm/pg-core'
 import { bytea, clock, instant, int8, outboxSchema } from './schema.ts'
 
 /** Live pollers: the heartbeat is written by the claiming loop itself. */
@@ -12,15 +13,30 @@ export const poller = outboxSchema.table('poller', {
 })
 
 /** Who did what, when and why. */
-export const operation = outboxSchema.table('operation', {
-  id: int8('id').generatedAlwaysAsIdentity().primaryKey(),
-  at: instant('at').notNull().default(clock),
-  who: text('who').notNull(),
-  verb: text('verb').notNull(),
-  subject: text('subject').notNull(),
-  why: text('why'),
-  detail: json('detail'),
-})
+export const operation = outboxSchema.table(
+  'operation',
+  {
+    id: int8('id').generatedAlwaysAsIdentity().primaryKey(),
+    at: instant('at').notNull().default(clock),
+    who: text('who').notNull(),
+    verb: text('verb').notNull(),
+    subject: text('subject').notNull(),
+    why: text('why'),
+    detail: json('detail'),
+  },
+  (t) => [index('operation_subject').on(t.subject, t.id)],
+)
+
+/** One row: the major version of the schema. Within a major, migrations only add, so that older pollers go on beside them. */
+export const version = outboxSchema.table(
+  'version',
+  {
+    only: boolean('only').primaryKey().default(true),
+    major: integer('major').notNull(),
+    since: instant('since').notNull().default(clock),
+  },
+  (t) => [check('version_only', sql`${t.only}`)],
+)
 
 /** One run of a reconciliation of business rows against the ledger. */
 export const reconciliation = outboxSchema.table('reconciliation', {

@@ -48,6 +48,13 @@ export const endpoint = outboxSchema.table(
     retentionDays: integer('retention_days').notNull(),
     allowInsecure: boolean('allow_insecure').notNull(),
     allowPrivate: boolean('allow_private').notNull(),
+    region: text('region'),
+    processor: text('processor'),
+    captureResponse: boolean('capture_response').notNull().default(false),
+    // References that still sign until their `until`, newest first: [{ secret, until }].
+    previousSecrets: json('previous_secrets').notNull().default([]),
+    // What was changed and nobody has reviewed; the endpoint is paused while it stands.
+    unreviewed: text('unreviewed'),
     pausedAt: instant('paused_at'),
     pausedReason: text('paused_reason'),
     backoffUntil: instant('backoff_until'),

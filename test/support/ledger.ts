@@ -13,6 +13,8 @@ export const LANE = 1024
 export const endpointSettings = (more: Partial<EndpointSettings> = {}): EndpointSettings => ({
   name: 'clinic',
   class: 'clinic',
+  region: null,
+  processor: null,
   url: 'https://clinic.test/hooks',
   secret: 'env:NONE',
   authorization: null,
@@ -28,6 +30,7 @@ export const endpointSettings = (more: Partial<EndpointSettings> = {}): Endpoint
   partitions: 1,
   onDead: 'block',
   retentionDays: 30,
+  captureResponse: false,
   allowInsecure: false,
   allowPrivate: false,
   ...more,
