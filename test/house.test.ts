@@ -107,7 +107,8 @@ test('SQL stands in src/sql and in the migrations', () => {
 })
 
 test('each verb that moves deliveries begins by saying how, as the table of moves has it', () => {
-  const moving = /(?:insert\s+into|update|delete\s+from)\s+outbox\.(?:queue|receipt|delivery)\b|outbox\.enqueue\(/
+  const moving =
+    /(?:insert\s+into|update|delete\s+from)\s+outbox\.(?:queue|receipt|delivery)\b|outbox\.enqueue(?:_many)?\(/
   const verbOf = ({ name }: SourceFile) => name.slice('sql/'.length, -'.ts'.length)
   const verbs = src
     .filter(({ name }) => name.startsWith('sql/'))

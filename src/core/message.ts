@@ -1,6 +1,9 @@
 // What a message must look like. The SQL function and the table's CHECKs hold the same limits; a test runs one table of values through all three.
 
 export const PAYLOAD_LIMIT_BYTES = 262_144
+/** Of one call that writes many. */
+export const MESSAGES_LIMIT = 1_000
+export const PAYLOADS_LIMIT_BYTES = 16_777_216
 const TEN_YEARS_MS = 315_360_000_000
 
 export interface Problem {
@@ -93,4 +96,18 @@ function stringified(value: object): string | null {
   } catch {
     return null
   }
+}
+
+/** What is wrong with many payloads that are each well-formed, or null. */
+export function payloadsProblem(texts: readonly (string | null)[]): Problem | null {
+  let total = 0
+  for (const [i, text] of texts.entries()) {
+    total += text === null ? 0 : bytes(text)
+    if (total > PAYLOADS_LIMIT_BYTES)
+      return {
+        field: 'messages',
+        problem: `up to number ${i + 1} have payloads of ${total} bytes; the limit is ${PAYLOADS_LIMIT_BYTES} a call: call several times in the same transaction`,
+      }
+  }
+  return null
 }

@@ -7,6 +7,7 @@ export type State = (typeof STATES)[number]
 /** Which verb moves what: the first comment line of each file in src/sql is held against this table by a test. */
 export const MOVES: Readonly<Record<string, string>> = {
   enqueue: 'nothing → waiting | parked',
+  'enqueue-many': 'nothing → waiting | parked',
   claim: 'waiting | leased → leased',
   settle: 'leased → delivered | waiting | dead | blocked; parked → waiting',
   late: 'waiting | leased | blocked | dead | cancelled → delivered; parked → waiting',

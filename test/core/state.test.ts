@@ -33,7 +33,7 @@ test('moves speak of states only, and a delivery comes from nothing once', () =>
   )
   assert.deepEqual(
     verbsThat(({ from }) => from === 'nothing'),
-    ['enqueue'],
+    ['enqueue', 'enqueue-many'],
   )
 })
 
