@@ -1,29 +1,20 @@
 // outledger purge
 import { purgeOnce } from '../maintenance.ts'
-import { completeOptions, POLLER_OPTIONS } from '../options.ts'
+import { completeOptions } from '../options.ts'
 import { withDatabase } from './database.ts'
-import { databaseUrl, helpOf, parse } from './usage.ts'
+import { answer, type Screen } from './print.ts'
+import { databaseUrl, type Parsed } from './usage.ts'
+import { PURGE_OPTIONS } from './verbs.ts'
 
-const OPTIONS = { tombstoneDays: POLLER_OPTIONS.tombstoneDays }
-
-export async function purge(args: string[]): Promise<number> {
-  const parsed = parse(args, OPTIONS)
-  if (parsed.help) {
-    console.log(
-      helpOf(
-        'outledger purge [options] [--json]: delete ended deliveries past their delete_after, one bounded run',
-        OPTIONS,
-      ),
-    )
-    return 0
-  }
-  const { databaseUrl: _, ...given } = parsed.values
-  const { tombstoneDays } = completeOptions(OPTIONS, given)
+export async function purge(parsed: Parsed, screen: Screen): Promise<number> {
+  const { tombstoneDays } = completeOptions(PURGE_OPTIONS, parsed.values)
   const run = await withDatabase(databaseUrl(parsed), (db) => purgeOnce(db, { tombstoneDays }))
-  console.log(
-    parsed.json
-      ? JSON.stringify(run)
-      : `${run.deliveries} deliveries and ${run.attempts} attempts deleted in ${run.batches} batches, ${run.tombstonesExpired} tombstones expired`,
+  answer(
+    screen,
+    parsed,
+    run,
+    () =>
+      `${run.deliveries} deliveries and ${run.attempts} attempts deleted in ${run.batches} batches, ${run.tombstonesExpired} tombstones expired`,
   )
   return 0
 }

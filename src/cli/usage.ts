@@ -2,30 +2,28 @@
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../core/option.ts'
 import type { OptionTable } from '../options.ts'
+import type { Verb } from './verbs.ts'
 
 /** The command line itself is wrong. */
 export class UsageError extends Error {}
 
-const flagOf = (name: string): string => name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)
+export const flagOf = (name: string): string => name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)
 
 export interface Parsed {
-  readonly help: boolean
   readonly json: boolean
-  readonly positionals: string[]
-  /** Values under their option names, of the table's types. */
+  /** The argument before the options; empty for a verb that takes none. */
+  readonly subject: string
+  /** Values under their option names, of the table's types; `databaseUrl` apart. */
   readonly values: Record<string, string | number | boolean>
+  readonly databaseUrl: string | undefined
 }
 
-/** Every verb knows --help, --json and --database-url; besides options it takes at most so many `names`. */
-export function parse(args: string[], table: OptionTable, { names = 0 } = {}): Parsed {
-  const flags = new Map(Object.entries(table).map(([name, spec]) => [flagOf(name), { name, spec }]))
-  for (const arg of args) {
-    const flag = /^--(?:no-)?([^=]+)/.exec(arg)?.[1]
-    if (flag === undefined || flags.has(flag) || COMMON.includes(flag)) continue
-    throw new UsageError(
-      `unknown option --${flag}${didYouMean(flag, [...flags.keys(), ...COMMON]).replace('"', '"--')}`,
-    )
-  }
+const COMMON = ['help', 'json', 'database-url']
+
+/** Every verb knows --help, --json and --database-url besides its own options. */
+export function parse(args: readonly string[], verb: Verb): Parsed {
+  const flags = new Map(Object.entries(verb.options).map(([name, spec]) => [flagOf(name), { name, spec }]))
+  refuseUnknown(args, [...flags.keys(), ...COMMON])
   const options = Object.fromEntries([...flags].map(([flag, { spec }]) => [flag, typeOf(spec.type)] as const))
   const { values, positionals } = readArgs(args, {
     ...options,
@@ -33,8 +31,7 @@ export function parse(args: string[], table: OptionTable, { names = 0 } = {}): P
     help: { type: 'boolean', short: 'h' },
     json: { type: 'boolean' },
   })
-  if (positionals.length > names)
-    throw new UsageError(`"${positionals[names]}" is one argument too many; options begin with --`)
+  const subject = subjectOf(positionals, verb)
   const typed = Object.entries(values).flatMap(([flag, value]) => {
     const known = flags.get(flag)
     if (known === undefined) return []
@@ -43,19 +40,36 @@ export function parse(args: string[], table: OptionTable, { names = 0 } = {}): P
       throw new UsageError(`--${flag} is "${value}"; it must be a number`)
     return [[known.name, number ? Number(value) : value]]
   })
+  const url = values['database-url'] ?? process.env.DATABASE_URL
   return {
-    help: values.help === true,
     json: values.json === true,
-    positionals,
-    values: withUrl(Object.fromEntries(typed), values),
+    subject,
+    values: Object.fromEntries(typed),
+    databaseUrl: typeof url === 'string' && url !== '' ? url : undefined,
   }
 }
 
-const COMMON = ['help', 'json', 'database-url']
+function refuseUnknown(args: readonly string[], known: readonly string[]): void {
+  const end = args.indexOf('--')
+  for (const arg of end < 0 ? args : args.slice(0, end)) {
+    const flag = /^--(?:no-)?([^=]+)/.exec(arg)?.[1]
+    if (flag === undefined || known.includes(flag)) continue
+    throw new UsageError(`unknown option --${flag}${didYouMean(flag, known).replace('"', '"--')}`)
+  }
+}
+
+function subjectOf(positionals: readonly string[], { name, takes }: Verb): string {
+  const extra = positionals[takes === undefined ? 0 : 1]
+  if (extra !== undefined) throw new UsageError(`"${extra}" is one argument too many; options begin with --`)
+  const [subject = ''] = positionals
+  if (takes !== undefined && subject === '')
+    throw new UsageError(`${name} takes one ${takes}: outledger ${name} ${takes}`)
+  return subject
+}
 
 const typeOf = (type: string) => ({ type: type === 'boolean' ? ('boolean' as const) : ('string' as const) })
 
-function readArgs(args: string[], options: Record<string, { type: 'string' | 'boolean'; short?: string }>) {
+function readArgs(args: readonly string[], options: Record<string, { type: 'string' | 'boolean'; short?: string }>) {
   try {
     return parseArgs({
       args: negativesJoined(args),
@@ -70,7 +84,7 @@ function readArgs(args: string[], options: Record<string, { type: 'string' | 'bo
 }
 
 /** `--lease-ms -5` is a number out of range, and shall be called that. */
-function negativesJoined(args: string[]): string[] {
+function negativesJoined(args: readonly string[]): string[] {
   const all: string[] = []
   for (const arg of args) {
     const last = all.at(-1)
@@ -80,25 +94,25 @@ function negativesJoined(args: string[]): string[] {
   return all
 }
 
-function withUrl(typed: Parsed['values'], values: Record<string, unknown>): Parsed['values'] {
-  const url = values['database-url'] ?? process.env.DATABASE_URL
-  return typeof url === 'string' && url !== '' ? { ...typed, databaseUrl: url } : typed
-}
-
 /** The database to work on. */
-export function databaseUrl({ values }: Parsed): string {
-  const url = values.databaseUrl
-  if (typeof url !== 'string') throw new UsageError('no database: set DATABASE_URL or pass --database-url postgres://…')
+export function databaseUrl({ databaseUrl: url }: Parsed): string {
+  if (url === undefined) throw new UsageError('no database: set DATABASE_URL or pass --database-url postgres://…')
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
     throw new UsageError('the database URL must look like postgres://user@host:5432/name')
   return url
 }
 
-/** The options of a table as help lines. */
-export function helpOf(title: string, table: OptionTable): string {
-  const lines = Object.entries(table).map(([name, { type, default: value, doc }]) => {
-    const flag = type === 'boolean' ? `--${flagOf(name)}` : `--${flagOf(name)} ${type === 'string' ? 'TEXT' : 'N'}`
-    return `  ${flag.padEnd(28)} ${doc}${value === undefined || value === null ? '' : ` (default ${value})`}`
+/**
+ * A message that names options as the code does, with the flags of the command line instead. Plain words such as `url`
+ * are names only at the start, after "option" or before a number; what is quoted is a value and stays.
+ */
+export function withFlags(message: string, table: OptionTable): string {
+  const names = Object.keys(table)
+  if (names.length === 0) return message
+  const [camel, any] = [names.filter((name) => /[A-Z]/.test(name)), names].map((some) => some.join('|') || '(?!)')
+  const pattern = new RegExp(`"[^"]*"|(?:\\boption |^)(${any})\\b|\\b(${any})\\b(?= \\d)|\\b(${camel})\\b`, 'g')
+  return message.replace(pattern, (all, ...found: (string | undefined)[]) => {
+    const name = found.slice(0, 3).find((one) => one !== undefined)
+    return name === undefined ? all : `--${flagOf(name)}`
   })
-  return [title, '', ...lines].join('\n')
 }

@@ -1,40 +1,21 @@
 // outledger work
 import { pino } from 'pino'
 import { logTo } from '../log.ts'
-import { type Complete, completeOptions, POLLER_OPTIONS } from '../options.ts'
+import { completeOptions } from '../options.ts'
 import { createPoller } from '../poller.ts'
-import { databaseUrl, helpOf, parse } from './usage.ts'
+import { databaseUrl, type Parsed } from './usage.ts'
+import { EXITS, LOG_OPTIONS } from './verbs.ts'
 
-const LOG = {
-  logLevel: {
-    type: 'string',
-    default: 'info',
-    oneOf: ['debug', 'info', 'warn', 'error', 'silent'],
-    doc: 'debug shows deliveries too, warn only trouble',
-  },
-} as const
-const { databaseUrl: _, ...OPTIONS } = { ...POLLER_OPTIONS, ...LOG }
-
-/** Ended by a person who would not wait. */
-const KILLED = 130
-
-export async function work(args: string[]): Promise<number> {
-  const parsed = parse(args, OPTIONS)
-  if (parsed.help) {
-    console.log(
-      helpOf('outledger work [options]: deliver until SIGTERM or SIGINT; a second signal ends at once', OPTIONS),
-    )
-    return 0
-  }
+export async function work(parsed: Parsed): Promise<number> {
   const { logLevel, ...given } = parsed.values
-  const log: Complete<typeof LOG> = completeOptions(LOG, logLevel === undefined ? {} : { logLevel })
+  const log = completeOptions(LOG_OPTIONS, logLevel === undefined ? {} : { logLevel })
   const poller = createPoller({ ...given, databaseUrl: databaseUrl(parsed) })
   logTo(poller, pino({ level: log.logLevel }, pino.destination({ fd: 1, sync: true })))
   const signalled = new Promise<void>((resolve) => {
     let signals = 0
     const onSignal = () => {
       signals++
-      if (signals > 1) process.exit(KILLED)
+      if (signals > 1) process.exit(EXITS.killed[0])
       resolve()
     }
     process.on('SIGTERM', onSignal)

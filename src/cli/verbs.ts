@@ -1,0 +1,98 @@
+// The verbs of the command line, once: the help, the parsing and the manual's table come from here.
+import { ENDPOINT_OPTIONS } from '../endpoint-options.ts'
+import { type OptionTable, POLLER_OPTIONS } from '../options.ts'
+
+export interface Verb {
+  readonly name: string
+  /** The one argument before the options. */
+  readonly takes?: string
+  /** A line that starts in lower case and ends without a full stop. */
+  readonly summary: string
+  /** What the verb's own help says beyond the summary. */
+  readonly more?: string
+  readonly options: OptionTable
+  readonly examples: readonly string[]
+}
+
+const BY = {
+  by: { type: 'string', default: null, doc: 'Who does it, for the record; default the current user' },
+} as const
+const { name: _name, ...SETTINGS } = ENDPOINT_OPTIONS
+const { databaseUrl: _url, ...POLLER } = POLLER_OPTIONS
+
+export const LOG_OPTIONS = {
+  logLevel: {
+    type: 'string',
+    default: 'info',
+    oneOf: ['debug', 'info', 'warn', 'error', 'silent'],
+    doc: 'debug shows deliveries too, warn only trouble',
+  },
+} as const
+
+export const PURGE_OPTIONS = { tombstoneDays: POLLER_OPTIONS.tombstoneDays } as const
+
+export const VERBS = [
+  {
+    name: 'migrate',
+    summary: 'create or update the schema outbox',
+    more: 'Several may run at once: they take turns.',
+    options: {},
+    examples: ['outledger migrate'],
+  },
+  {
+    name: 'endpoint put',
+    takes: 'NAME',
+    summary: 'create an endpoint, or change its settings',
+    more: 'Of an endpoint that exists, what is not given keeps its value.',
+    options: { ...SETTINGS, ...BY },
+    examples: [
+      'outledger endpoint put clinic --url https://clinic.example/hooks --secret env:CLINIC_SECRET',
+      'outledger endpoint put clinic --timeout-ms 5000',
+    ],
+  },
+  {
+    name: 'endpoint list',
+    summary: 'all endpoints, removed ones last',
+    more: 'Secrets appear only as references.',
+    options: {},
+    examples: ['outledger endpoint list', 'outledger endpoint list --json'],
+  },
+  {
+    name: 'work',
+    summary: 'deliver, until SIGTERM or SIGINT',
+    more: 'What is in flight is finished first; a second signal ends at once. The log is JSON, a line for each event.',
+    options: { ...POLLER, ...LOG_OPTIONS },
+    examples: ['outledger work', 'outledger work --slots 200 --log-level warn'],
+  },
+  {
+    name: 'sweep',
+    summary: 'look after what nobody looks after, once',
+    more: 'Pollers do it by themselves.',
+    options: {},
+    examples: ['outledger sweep'],
+  },
+  {
+    name: 'purge',
+    summary: 'delete what is past its delete_after, one run',
+    more: 'Pollers do it by themselves. Only deliveries that have ended can be deleted.',
+    options: PURGE_OPTIONS,
+    examples: ['outledger purge', 'outledger purge --tombstone-days 730'],
+  },
+] as const satisfies readonly Verb[]
+
+export type VerbName = (typeof VERBS)[number]['name']
+
+/** What every verb understands besides its own options. */
+export const COMMON = {
+  'database-url URL': 'The database; default DATABASE_URL',
+  json: 'The answer as JSON on stdout, an error as {"error":{"code","message"}} on stderr',
+  help: 'This text',
+} as const
+
+/** Exit codes. */
+export const EXITS = {
+  done: [0, 'done'],
+  trouble: [1, 'trouble (also: no such key or endpoint)'],
+  usage: [2, 'wrong usage'],
+  killed: [130, 'ended at once by a second signal'],
+} as const
