@@ -29,6 +29,10 @@ export const ERRORS = {
   ],
   secret_unresolvable: ['A secret reference cannot be resolved here', 'Set what the message names'],
   schema_missing: ['The database has no outbox schema, or an older one', 'Run "outledger migrate"'],
+  schema_version: [
+    'The schema outbox is of another major than this version of outledger',
+    'Upgrade the side that the message names',
+  ],
   foreign_schema: ['The database has a schema "outbox" that is not ours', 'Rename it, or use another database'],
   unsupported_database: [
     'The database has the wrong encoding, version or default isolation',

@@ -1,107 +1,61 @@
-// Bring the schema `outbox` to this version; several may start at once.
-import { fileURLToPath } from 'node:url'
-import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { drizzle } from 'drizzle-orm/postgres-js'
-import { migrate as runMigrations } from 'drizzle-orm/postgres-js/migrator'
+// Bring the schema `outbox` to this version; several may start at once. Or print what that would take, for others to run.
 import postgres from 'postgres'
-import { OutledgerError } from './errors.ts'
-import { codeOf } from './events.ts'
+import { databaseTrouble } from './database-trouble.ts'
+import { migrations, type Survey, surveyed } from './schema-version.ts'
 import type { Executor } from './sql/executor.ts'
-import { type Condition, inspect, lockMigration, migrationCount } from './sql/inspect.ts'
+import { applying, prepare, TRANSACTION, TURN, transactionText } from './sql/migration.ts'
 import { anyExecutor } from './transaction.ts'
-
-const migrationsFolder = fileURLToPath(new URL('../drizzle', import.meta.url))
-const config = { migrationsFolder, migrationsSchema: 'outbox', migrationsTable: 'migration' }
-const OLDEST_POSTGRES = 150_000
+import { VERSION } from './version.ts'
 
 /**
- * Create or update the schema. Safe to run from every instance at start: they take turns.
+ * Create or update the schema, all of it or nothing. Safe to run from every instance at start: they take turns.
  *
  * @returns how many migrations were applied now
- * @throws OutledgerError `foreign_schema`, `unsupported_database`, `database_unreachable`
+ * @throws OutledgerError `foreign_schema`, `schema_version`, `unsupported_database`, `database_unreachable`, or
+ * `database_refused`, for one when a table stays locked by another session for five seconds
  */
-export async function migrate(databaseUrl: string): Promise<{ applied: number }> {
-  // One connection: the lock is the session's. drizzle changes the client it is given, so it has this one to itself.
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => {}, connect_timeout: 10 })
+export function migrate(databaseUrl: string): Promise<{ applied: number }> {
+  return onOneConnection(databaseUrl, async (client) => {
+    // Without waiting for anybody: what is unfit stays so.
+    await surveyed(anyExecutor(client))
+    const done = client.begin(TRANSACTION, async (tx) => {
+      const db = anyExecutor(tx)
+      await runAll(db, TURN)
+      const survey = await surveyed(db)
+      const missing = missingFrom(survey)
+      if (survey.found.last === 0) await runAll(db, prepare({ schema: survey.condition.present }))
+      await runAll(db, missing.flatMap(applying))
+      return { applied: missing.length }
+    })
+    return done.catch((error: unknown) => {
+      throw databaseTrouble(error)
+    })
+  })
+}
+
+/** The same as SQL text: what the database lacks, or, without one, everything. */
+export async function migrationSql(databaseUrl?: string): Promise<string> {
+  const survey =
+    databaseUrl === undefined ? null : await onOneConnection(databaseUrl, (client) => surveyed(anyExecutor(client)))
+  const last = survey?.found.last ?? 0
+  const missing = missingFrom(survey)
+  const title = `-- outledger ${VERSION}, schema outbox: `
+  if (missing.length === 0) return `${title}up to date\n`
+  const state = { last, schema: survey?.condition.present ?? false }
+  return `${title}${missing.length} migrations in one transaction, all or nothing\n${transactionText(missing, state)}`
+}
+
+const missingFrom = (survey: Survey | null) => migrations().filter(({ made }) => made > (survey?.found.last ?? 0))
+
+async function runAll(db: Executor, statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await db.run(statement, [])
+}
+
+async function onOneConnection<T>(databaseUrl: string, work: (client: postgres.Sql) => Promise<T>): Promise<T> {
+  const client = postgres(databaseUrl, { max: 1, fetch_types: false, onnotice: () => {}, connect_timeout: 10 })
   try {
-    const db = anyExecutor(client)
-    const condition = await inspect(db).catch(unreachable)
-    refuseUnfit(condition)
-    await lockMigration(db)
-    const before = (await inspect(db)).ours ? await migrationCount(db) : 0
-    await runMigrations(drizzle(client), config)
-    return { applied: (await migrationCount(db)) - before }
+    return await work(client)
   } finally {
     await client.end({ timeout: 1 })
   }
-}
-
-/** Check at start that the schema is there and not older than this code. */
-export async function requireSchema(db: Executor): Promise<void> {
-  const condition = await inspect(db).catch(unreachable)
-  refuseUnfit(condition)
-  if (condition.isolation !== 'read committed') {
-    throw new OutledgerError(
-      'unsupported_database',
-      `the default isolation of role ${condition.role} is ${condition.isolation}, under which claims fail; run: ALTER ROLE "${condition.role}" SET default_transaction_isolation = 'read committed'`,
-    )
-  }
-  const expected = readMigrationFiles(config).length
-  const found = condition.ours ? await migrationCount(db) : 0
-  if (found < expected) {
-    throw new OutledgerError(
-      'schema_missing',
-      `the database has ${found} of ${expected} migrations of schema outbox; run "outledger migrate"`,
-    )
-  }
-}
-
-function refuseUnfit({ encoding, version, schema, ours }: Condition): void {
-  if (encoding !== 'UTF8') {
-    throw new OutledgerError(
-      'unsupported_database',
-      `the database has encoding ${encoding}; payloads are UTF-8: create one with ENCODING 'UTF8'`,
-    )
-  }
-  if (version < OLDEST_POSTGRES) {
-    throw new OutledgerError(
-      'unsupported_database',
-      `the server is PostgreSQL ${Math.floor(version / 10_000)}; 15 or later is needed`,
-    )
-  }
-  if (schema && !ours) {
-    throw new OutledgerError(
-      'foreign_schema',
-      'the database has a schema "outbox" that is not ours; rename it (ALTER SCHEMA outbox RENAME TO …) or use another database',
-    )
-  }
-}
-
-const REMEDIES: Readonly<Record<string, string>> = {
-  '3D000': 'the database of the URL does not exist; create it',
-  '28P01': 'user or password of the URL was refused',
-  '28000': 'the user of the URL may not log in from here; check pg_hba.conf',
-  '42501': 'the role of the URL lacks the rights; grant them, or use the owner of the schema',
-  '25006': 'the database is read-only; connect to the primary',
-  '53300': 'the server has no connection left; raise max_connections or use fewer pollers',
-}
-
-/** SQLSTATEs of a server that answers and works: not the connection is at fault. */
-const ANSWERED = /^(?!08|57P)[0-9A-Z]{5}$/
-
-/** Trouble of the database as one line that says what to do. */
-export function databaseTrouble(error: unknown): OutledgerError {
-  const code = codeOf(error)
-  if (ANSWERED.test(code)) {
-    const remedy = REMEDIES[code]
-    return new OutledgerError('database_refused', remedy ? `${remedy} (${code})` : `failed with ${code}`, {
-      cause: error,
-    })
-  }
-  const message = `no connection to the database (${code}); check the URL and that the server is up`
-  return new OutledgerError('database_unreachable', message, { cause: error })
-}
-
-function unreachable(error: unknown): never {
-  throw error instanceof OutledgerError ? error : databaseTrouble(error)
 }

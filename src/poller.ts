@@ -6,8 +6,8 @@ import { OutledgerError } from './errors.ts'
 import { codeOf, Events, type PollerEvents } from './events.ts'
 import { type Loop, loop, persist } from './loop.ts'
 import { purgeOnce, sweepOnce } from './maintenance.ts'
-import { requireSchema } from './migrate.ts'
 import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from './options.ts'
+import { requireSchema } from './schema-version.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { type SettleCounts, Settler } from './settler.ts'
 import { connect, type Database } from './sql/executor.ts'
@@ -76,7 +76,7 @@ export class Poller {
   /**
    * Check the schema and begin.
    *
-   * @throws OutledgerError `database_unreachable`, `schema_missing`, `foreign_schema`, `unsupported_database`, `poller_stopped`
+   * @throws OutledgerError `database_unreachable`, `schema_missing`, `schema_version`, `foreign_schema`, `unsupported_database`, `poller_stopped`
    */
   async start(): Promise<void> {
     this.#requireUnstopped()

@@ -1,5 +1,5 @@
 // One database connection for one verb.
-import { requireSchema } from '../migrate.ts'
+import { requireSchema } from '../schema-version.ts'
 import { connect, type Database } from '../sql/executor.ts'
 
 /** Run `work` on a database that has our schema. */

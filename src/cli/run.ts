@@ -1,9 +1,9 @@
 // argv → verb → exit code, with one line for every error.
 import { didYouMean } from '../core/option.ts'
+import { databaseTrouble } from '../database-trouble.ts'
 import { OutledgerError } from '../errors.ts'
 import { codeOf } from '../events.ts'
 import { isPassing } from '../loop.ts'
-import { databaseTrouble } from '../migrate.ts'
 import type { OptionTable } from '../options.ts'
 import { VERSION } from '../version.ts'
 import { helpOf, helpOfAll, usageOf } from './help.ts'

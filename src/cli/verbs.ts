@@ -31,13 +31,30 @@ export const LOG_OPTIONS = {
 
 export const PURGE_OPTIONS = { tombstoneDays: POLLER_OPTIONS.tombstoneDays } as const
 
+const PRINT_OPTIONS = {
+  print: {
+    type: 'boolean',
+    default: null,
+    doc: 'Print the SQL instead of running it: what the database lacks, or everything where none is named',
+  },
+  printGrants: {
+    type: 'boolean',
+    default: null,
+    doc: 'Print SQL that creates the roles outledger_enqueuer, outledger_poller, outledger_reader and outledger_operator with the least rights',
+  },
+} as const
+
 export const VERBS = [
   {
     name: 'migrate',
     summary: 'create or update the schema outbox',
     more: 'Several may run at once: they take turns.',
-    options: {},
-    examples: ['outledger migrate'],
+    options: PRINT_OPTIONS,
+    examples: [
+      'outledger migrate',
+      'outledger migrate --print | psql -v ON_ERROR_STOP=1 "$ADMIN_URL"',
+      'outledger migrate --print-grants',
+    ],
   },
   {
     name: 'endpoint put',

@@ -92,6 +92,8 @@ const ENDPOINT: [constraint: string, change: string][] = [
   ['endpoint_paused', `paused_reason = 'audit'`],
 ]
 
+const VERSION: [constraint: string, change: string][] = [['version_only', '"only" = false']]
+
 const insert = (table: string, row: Record<string, string>) =>
   `insert into outbox.${table} (${Object.keys(row).join(', ')}) values (${Object.values(row).join(', ')})`
 
@@ -121,8 +123,18 @@ test('endpoint refuses settings that contradict each other', async () => {
   )
 })
 
+test('version has one row', async () => {
+  for (const [constraint, change] of VERSION)
+    await assert.rejects(
+      db.query(`update outbox.version set ${change}`),
+      { code: '23514', constraint_name: constraint },
+      change,
+    )
+  await assert.rejects(db.query('insert into outbox.version (major) values (2)'), { code: '23505' })
+})
+
 test('no CHECK is without a row here that it refuses', async () => {
-  const named = [...Object.values(BAD).flat(), ...ENDPOINT].map(([constraint]) => constraint)
+  const named = [...Object.values(BAD).flat(), ...ENDPOINT, ...VERSION].map(([constraint]) => constraint)
   const checks = await db.query<{ name: string }>(
     `select conname::text as name from pg_constraint where connamespace = 'outbox'::regnamespace and contype = 'c' order by 1`,
   )
