@@ -40,7 +40,7 @@ export async function migrationSql(databaseUrl?: string): Promise<string> {
   const last = survey?.found.last ?? 0
   const missing = missingFrom(survey)
   const title = `-- outledger ${VERSION}, schema outbox: `
-  if (missing.length === 0) return `${title}up to date\n`
+  if (missing.length === 0) return `${title}up to date`
   const state = { last, schema: survey?.condition.present ?? false }
   return `${title}${missing.length} migrations in one transaction, all or nothing\n${transactionText(missing, state)}`
 }

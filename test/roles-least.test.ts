@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { posix } from 'node:path'
 import { test } from 'node:test'
-import { outbox } from '../src/index.ts'
 import { requireSchema } from '../src/schema-version.ts'
 import { claim } from '../src/sql/claim.ts'
 import { discover } from '../src/sql/discover.ts'
 import { endpointByName, endpointsById, listEndpoints, putEndpoint } from '../src/sql/endpoint.ts'
+import { enqueue } from '../src/sql/enqueue.ts'
+import { enqueueMany } from '../src/sql/enqueue-many.ts'
 import type { Executor } from '../src/sql/executor.ts'
 import { beat, forgetDead, leave } from '../src/sql/heartbeat.ts'
 import { late } from '../src/sql/late.ts'
@@ -17,7 +18,7 @@ import { purge } from '../src/sql/purge.ts'
 import { release } from '../src/sql/release.ts'
 import { settle } from '../src/sql/settle.ts'
 import { testDatabase } from './support/database.ts'
-import { addEndpoint, endpointSettings } from './support/ledger.ts'
+import { addEndpoint, endpointSettings, message } from './support/ledger.ts'
 import { createRoles, type RoleName, relations, rightsOf } from './support/roles.ts'
 import { begin } from './support/session.ts'
 import { fileAt } from './support/source.ts'
@@ -53,8 +54,8 @@ const looks = (await relations(db, 'v')).map(
 
 const SCENARIOS: Record<RoleName, readonly Step[]> = {
   enqueuer: [
-    ({ run }) =>
-      outbox.enqueueStandalone({ run }, { key: 'k', endpoint: 'clinic', type: 't', payload: {}, orderingKey: 'o' }),
+    (db) => enqueue(db, message('one')),
+    (db) => enqueueMany(db, [message('two', { orderingKey: 'o' }), message('three')]),
   ],
   poller: [requireSchema, ...Object.values(POLLER)],
   reader: [requireSchema, ...looks],

@@ -1,5 +1,5 @@
 // outledger migrate
-import { migrationSql, migrate as migrateTo } from '../migrate.ts'
+import { migrate as migrateTo, migrationSql } from '../migrate.ts'
 import { grantsText } from '../sql/grants.ts'
 import { answer, type Screen } from './print.ts'
 import { databaseUrl, type Parsed, UsageError } from './usage.ts'

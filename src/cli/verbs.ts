@@ -48,13 +48,9 @@ export const VERBS = [
   {
     name: 'migrate',
     summary: 'create or update the schema outbox',
-    more: 'Several may run at once: they take turns.',
+    more: 'Several may run at once: they take turns. What is printed goes through psql -v ON_ERROR_STOP=1, or any client.',
     options: PRINT_OPTIONS,
-    examples: [
-      'outledger migrate',
-      'outledger migrate --print | psql -v ON_ERROR_STOP=1 "$ADMIN_URL"',
-      'outledger migrate --print-grants',
-    ],
+    examples: ['outledger migrate', 'outledger migrate --print', 'outledger migrate --print-grants'],
   },
   {
     name: 'endpoint put',

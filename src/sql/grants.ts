@@ -66,5 +66,5 @@ export function grantsText(): string {
     ),
     'commit;',
   ]
-  return `${lines.join('\n')}\n`
+  return lines.join('\n')
 }

@@ -52,5 +52,5 @@ end $guard$`
     ...[...(last === 0 ? prepare({ schema }) : []), guard],
     ...[...migrations.flatMap(applying), 'commit'],
   ]
-  return `${statements.map((statement) => (statement.endsWith(';') ? statement : `${statement};`)).join('\n')}`
+  return statements.map((statement) => (statement.endsWith(';') ? statement : `${statement};`)).join('\n')
 }

@@ -8,8 +8,8 @@ import { migrations } from '../../src/schema-version.ts'
 import { testDatabase } from '../support/database.ts'
 import { olderSchema } from '../support/older-schema.ts'
 import { execute } from '../support/plain-client.ts'
-import { runCli } from '../support/process.ts'
 import { schemaDump } from '../support/schema-dump.ts'
+import { caughtCli } from '../support/screen.ts'
 
 const ALL = migrations().length
 
@@ -19,14 +19,14 @@ const wanted = await schemaDump(migrated)
 
 test('what is printed without a database makes an empty one the same as migrate does, down to the rows of migrations', async () => {
   const db = await testDatabase({ template: null })
-  const { code, stdout, stderr } = await runCli(['migrate', '--print'])
+  const { code, stdout, stderr } = await caughtCli(null, ['migrate', '--print'])
   assert.deepEqual([code, stderr], [0, ''])
   await execute(db, stdout)
   assert.ok(wanted.filter(({ what }) => what === 'migration').length === ALL && wanted.length > 200)
   assert.deepEqual(await schemaDump(db), wanted)
-  const again = await runCli(['migrate'], { DATABASE_URL: db.url })
+  const again = await caughtCli(db.url, ['migrate'])
   assert.equal(again.stdout, 'schema outbox is up to date\n')
-  assert.match(await migrationSql(db.url), /^-- outledger [\d.]+, schema outbox: up to date\n$/)
+  assert.match(await migrationSql(db.url), /^-- outledger [\d.]+, schema outbox: up to date$/)
 })
 
 test('and the same as the migrator of drizzle does, which finds nothing to do afterwards', async () => {
@@ -66,8 +66,8 @@ test('--print says no to --json, and prints nothing of a database that is unfit'
   await foreign.query('create schema outbox')
   await foreign.query('create table outbox.messages (id int)')
   const [json, unfit] = await Promise.all([
-    runCli(['migrate', '--print', '--json']),
-    runCli(['migrate', '--print'], { DATABASE_URL: foreign.url }),
+    caughtCli(null, ['migrate', '--print', '--json']),
+    caughtCli(foreign.url, ['migrate', '--print']),
   ])
   assert.deepEqual([json?.code, unfit?.code, json?.stdout, unfit?.stdout], [2, 1, '', ''])
   assert.match(json?.stderr ?? '', /--print and --print-grants print SQL; leave --json out/)

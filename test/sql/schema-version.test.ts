@@ -5,8 +5,8 @@ import { migrate, migrationSql } from '../../src/migrate.ts'
 import { migrations, requireSchema } from '../../src/schema-version.ts'
 import { testDatabase } from '../support/database.ts'
 import { olderSchema } from '../support/older-schema.ts'
-import { runCli } from '../support/process.ts'
 import { schemaDump } from '../support/schema-dump.ts'
+import { caughtCli } from '../support/screen.ts'
 
 const ALL = migrations().length
 
@@ -56,7 +56,7 @@ for (const [major, remedy] of MAJORS)
     await assert.rejects(requireSchema(db), refused)
     await assert.rejects(migrate(db.url), refused)
     await assert.rejects(migrationSql(db.url), refused)
-    const { code, stderr } = await runCli(['sweep'], { DATABASE_URL: db.url })
+    const { code, stderr } = await caughtCli(db.url, ['sweep'])
     assert.equal(code, 1)
     assert.ok(stderr.endsWith(`; ${remedy}\n`))
     const lost = before.filter(({ what, is }) => !(what === 'migration' && Number(is) > 3))
