@@ -31,11 +31,12 @@ process.channel.unref()
 process.once('SIGTERM', () => { since = performance.now() })
 process.on('exit', () => { if (since) writeSync(2, '{"endedAfterMs":' + (performance.now() - since) + '}\\n') })`
 
-function node(args: string[], env: Record<string, string>): ChildProcess {
+function node(args: string[], env: Record<string, string>, cwd = '.'): ChildProcess {
   const { DATABASE_URL: _, ...inherited } = process.env
   const imports = ['--import', 'tsx', '--import', `data:text/javascript,${encodeURIComponent(STOPWATCH)}`]
   const child = spawn(process.execPath, [...imports, ...args], {
     env: { ...inherited, ...env },
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   after(() => child.kill('SIGKILL'))
@@ -49,9 +50,9 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Run a verb to its end. */
-export async function runCli(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  const child = node([MAIN, ...args], env)
+/** Run a verb to its end; `cwd` is a folder with another version of the sources. */
+export async function runCli(args: readonly string[], env: Record<string, string> = {}, cwd?: string): Promise<Ended> {
+  const child = node([MAIN, ...args], env, cwd)
   let [stdout, stderr] = ['', '']
   child.stdout?.on('data', (chunk) => {
     stdout += chunk
@@ -77,9 +78,9 @@ export interface Worker {
 }
 
 /** `outledger work` as a process; resolves when its log says that it has started. */
-export async function startWorker(db: { readonly url: string }, flags: Flags = {}): Promise<Worker> {
+export async function startWorker(db: { readonly url: string }, flags: Flags = {}, cwd?: string): Promise<Worker> {
   testSecret()
-  const child = node([MAIN, 'work', ...flagged(flags)], { DATABASE_URL: db.url })
+  const child = node([MAIN, 'work', ...flagged(flags)], { DATABASE_URL: db.url }, cwd)
   const log: Record<string, unknown>[] = []
   const errors: string[] = []
   if (child.stdout) createInterface(child.stdout).on('line', (line) => log.push(JSON.parse(line)))

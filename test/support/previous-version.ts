@@ -1,0 +1,32 @@
+// The sources as they were before the newest migration: what still runs while a deploy is under way.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const git = (...args: string[]) => execFileSync('git', args, { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] })
+
+export interface Previous {
+  readonly folder: string
+  /** How many migrations it has. */
+  readonly migrations: number
+}
+
+/** Null where there is no history to take it from: a tarball, a shallow clone. */
+export function previousVersion(): Previous | null {
+  let archive: Buffer
+  try {
+    const newest = git('log', '--diff-filter=A', '--format=%H', '-1', '--', 'drizzle/*.sql').toString().trim()
+    archive = git('archive', `${newest}^`)
+  } catch {
+    return null
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'outledger-previous-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  execFileSync('tar', ['-x', '-C', folder], { input: archive })
+  symlinkSync(realpathSync(join(root, 'node_modules')), join(folder, 'node_modules'))
+  return { folder, migrations: readdirSync(join(folder, 'drizzle')).filter((name) => name.endsWith('.sql')).length }
+}
