@@ -71,6 +71,7 @@ export class Claiming {
   /** One whole round, whatever the rhythm says: heartbeat, discovery, one claim and its attempts. */
   async roundOnce(): Promise<number> {
     await this.#lookout.lookNow()
+    this.#lanes.forgetFloors()
     const claimed = (await this.claimOnce()) ?? 0
     await this.#slots.untilIdle()
     return claimed

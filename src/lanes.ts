@@ -155,6 +155,11 @@ export class Lanes {
     this.#lane(endpointId, number).held--
   }
 
+  /** The next claim of each lane looks at all of it: also at rows whose transactions were longer than the slack. */
+  forgetFloors(): void {
+    for (const lane of this.#lanes.values()) lane.fullPassAt = 0
+  }
+
   /** Milliseconds until the next of the known lanes is due; Infinity when none is. */
   nextDueMs(now: number): number {
     let at = Number.POSITIVE_INFINITY
