@@ -10,7 +10,7 @@ import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from 
 import { requireSchema } from './schema-version.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { type SettleCounts, Settler } from './settler.ts'
-import { connect, type Database } from './sql/executor.ts'
+import { connect, type Database, type Executor } from './sql/executor.ts'
 import { leave } from './sql/heartbeat.ts'
 
 export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
@@ -35,7 +35,14 @@ export function createPoller({ resolveSecret: resolve = resolveSecret, ...given 
   return new Poller(options, resolve)
 }
 
+/** The connections of a poller, for `outledger/testing`. */
+export let databaseOf: (poller: Poller) => Executor
+
 export class Poller {
+  static {
+    databaseOf = (poller) => poller.#db
+  }
+
   readonly name: string
   readonly #options: PollerOptions
   readonly #events = new Events()

@@ -13,6 +13,7 @@ export const MOVES: Readonly<Record<string, string>> = {
   late: 'waiting | leased | blocked | dead | cancelled → delivered; parked → waiting',
   mend: 'waiting | leased | blocked | dead | cancelled → delivered; parked → waiting',
   release: 'leased → waiting',
+  hurry: 'waiting → waiting',
   promote: 'parked → waiting',
   purge: 'delivered | dead | cancelled → purged',
 }

@@ -1,0 +1,47 @@
+// Rounds of a poller until nothing is due: deterministic, without waiting.
+import { OutledgerError } from '../errors.ts'
+import { databaseOf, type Poller } from '../poller.ts'
+import { hurry, survey } from '../sql/hurry.ts'
+
+/** What `runOnce` counts, of all rounds together. */
+export type Drained = { rounds: number } & Awaited<ReturnType<Poller['runOnce']>>
+
+export interface DrainOptions {
+  /** Five minutes pass at once: retries that wait are due, and endpoints that back off are open. Again and again, until all have ended. */
+  readonly retries?: boolean
+  /** So are first attempts that `delayMs` or `notBefore` put off. */
+  readonly scheduled?: boolean
+  /** Rounds before it gives up. */
+  readonly limit?: number
+}
+
+/**
+ * Run rounds until nothing is due. What waits for its time is not due, unless the options pull it near. The poller is one
+ * that was created and not started, and the only one in its database.
+ *
+ * @throws OutledgerError `drain_unfinished` when another poller is alive, or something is still due after `limit` rounds
+ */
+export async function drain(
+  poller: Poller,
+  { retries = false, scheduled = false, limit = 1_000 }: DrainOptions = {},
+): Promise<Drained> {
+  const db = databaseOf(poller)
+  const sum: Drained = { rounds: 0, claimed: 0, delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
+  while (sum.rounds < limit) {
+    // Live pollers share the lanes: with another one about, what is due would be left to it without a word.
+    const { others } = await survey(db, poller.name)
+    if (others !== '')
+      throw unfinished(`another poller is alive: ${others}; stop() it first, a test needs the deliveries to itself`)
+    const round = await poller.runOnce()
+    sum.rounds++
+    for (const name of Object.keys(round) as (keyof typeof round)[]) sum[name] += round[name]
+    if (round.claimed > 0) continue
+    if ((await survey(db, poller.name)).due > 0) continue
+    if (!(retries || scheduled) || (await hurry(db, { retries, scheduled })) === 0) return sum
+  }
+  throw unfinished(
+    `something is still due after ${limit} rounds (${JSON.stringify(sum)}); make the receiver accept it, give the endpoint maxAttempts, or raise limit`,
+  )
+}
+
+const unfinished = (what: string) => new OutledgerError('drain_unfinished', what)

@@ -1,0 +1,33 @@
+// What a transaction has enqueued, seen before it is committed or rolled back.
+import { OutledgerError } from '../errors.ts'
+import { type EnqueuedRow, enqueued as enqueuedRows } from '../sql/enqueued.ts'
+import { anyExecutor, type Handle, transactionExecutor } from '../transaction.ts'
+
+export interface Enqueued extends EnqueuedRow {
+  /** The payload, parsed; undefined where the app keeps it and gave a `payloadRef`. */
+  readonly payload: unknown
+}
+
+/**
+ * What this transaction has enqueued, in order; of a client that is in no transaction, what is in the database. Works in a
+ * transaction that is rolled back afterwards. Reads `outbox.delivery`, since no view shows payloads: the role needs SELECT
+ * on it, or to be its owner.
+ */
+export async function enqueued(
+  db: Handle,
+  { type, endpoint, key }: { readonly type?: string; readonly endpoint?: string; readonly key?: string } = {},
+): Promise<Enqueued[]> {
+  const filter = { type: type ?? null, endpoint: endpoint ?? null, key: key ?? null, mine: isTransaction(db) }
+  const rows = await enqueuedRows(anyExecutor(db), filter)
+  return rows.map((row) => ({ ...row, payload: row.payloadText === null ? undefined : JSON.parse(row.payloadText) }))
+}
+
+function isTransaction(db: Handle): boolean {
+  try {
+    transactionExecutor(db)
+    return true
+  } catch (error) {
+    if (error instanceof OutledgerError && error.code === 'not_a_transaction') return false
+    throw error
+  }
+}
