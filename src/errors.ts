@@ -38,6 +38,14 @@ export const ERRORS = {
     'The database has the wrong encoding, version or default isolation',
     'Run what the message says',
   ],
+  invalid_reconciliation: [
+    'A definition of a reconciliation is malformed, is the second of its name, or pages by a column that cannot be paged by',
+    'Correct what the message names',
+  ],
+  unknown_reconciliation: [
+    'No reconciliation of this name is defined in this process',
+    'Import the file that calls defineReconciliation before it is asked for',
+  ],
   drain_unfinished: [
     'drain, in a test, could not go on until nothing was due',
     'Do what the message says: stop the other poller, or raise the limit',
