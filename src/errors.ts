@@ -15,6 +15,10 @@ export const ERRORS = {
     'Correct the setting that the message names',
   ],
   unknown_endpoint: ['The endpoint does not exist or was removed', 'Create it with "outledger endpoint put"'],
+  unknown_delivery: [
+    'No delivery has this key; if it was purged and its tombstone is still there, the message says when',
+    'Check the key',
+  ],
   key_conflict: [
     'The key exists with another endpoint, type or payload: this event would be lost',
     'Give each event for each endpoint a key of its own',

@@ -4,6 +4,7 @@ export { ERRORS, type ErrorCode, OutledgerError } from './errors.ts'
 export type { AttemptEvent, PollerEvents } from './events.ts'
 export { defineReconciliation, type Reconciliation } from './expected.ts'
 export { logTo } from './log.ts'
+export type { ListFilter, Status } from './look.ts'
 export { type PurgeRun, purgeOnce, type Swept, sweepOnce } from './maintenance.ts'
 export type { Message } from './message.ts'
 export { migrate } from './migrate.ts'
@@ -13,7 +14,19 @@ export { createPoller, type Poller, type PollerGiven } from './poller.ts'
 export { type ReconciliationRun, reconcileOnce } from './reconciler.ts'
 export type { ResolveSecret } from './secrets.ts'
 export type { EndpointRow } from './sql/endpoint.ts'
+export type { Attempt, Operation, Story } from './sql/get.ts'
+export type { Delivery } from './sql/list.ts'
 export { attempt, delivery, endpoint, outboxSchema, queue, receipt } from './sql/schema.ts'
 export { operation, poller, purgeRun, reconciliation, tombstone, version } from './sql/schema-records.ts'
-export { attempts, backlog, dead, deliveries } from './sql/views.ts'
+export { attempts, backlog, dead, deliveries, ended, open, unknown } from './sql/views.ts'
+export {
+  endpoints,
+  lanes,
+  operations,
+  pollers,
+  purges,
+  reconciliations,
+  review,
+  tombstones,
+} from './sql/views-records.ts'
 export type { Handle } from './transaction.ts'

@@ -5,6 +5,7 @@ import type { Enqueued } from './sql/enqueue.ts'
 import { anyExecutor, type Handle, transactionExecutor } from './transaction.ts'
 import { writeMany, writeOne } from './writing.ts'
 
+export { get, list, status } from './look.ts'
 export type { Message } from './message.ts'
 
 /** `inserted: false` with an id: the same event again, written before. `purged`: written, ended and purged before. */

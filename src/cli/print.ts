@@ -46,6 +46,8 @@ export interface Column<T> {
   readonly title: string
   readonly of: (row: T) => Cell
   readonly right?: boolean
+  /** Never cut: half a time or a number says something else. */
+  readonly whole?: boolean
   readonly colour?: (row: T) => Colour | undefined
 }
 
@@ -60,7 +62,8 @@ export function table<T>(screen: Screen, columns: readonly Column<T>[], rows: re
     .map((column) => ({ column, cells: rows.map((row) => shown(column.of(row))) }))
     .filter(({ cells }) => cells.some((cell) => cell !== ''))
   const widths = filled.map(({ column, cells }) => Math.max(column.title.length, ...cells.map((cell) => cell.length)))
-  if (screen.tty) fit(widths, screen.width - GAP * (widths.length - 1))
+  if (screen.tty)
+    fit(widths, { room: screen.width - GAP * (widths.length - 1), whole: filled.map((one) => isWhole(one.column)) })
   const line = (texts: readonly string[], colours: readonly (Colour | undefined)[]) =>
     texts
       .map((text, i) => {
@@ -86,11 +89,14 @@ export function table<T>(screen: Screen, columns: readonly Column<T>[], rows: re
   return [head, ...body].join('\n')
 }
 
-function fit(widths: number[], room: number): void {
+const isWhole = <T>({ right, whole }: Column<T>): boolean => right === true || whole === true
+
+function fit(widths: number[], { room, whole }: { room: number; whole: readonly boolean[] }): void {
   for (let over = widths.reduce((a, b) => a + b, 0) - room; over > 0; over--) {
-    const widest = widths.indexOf(Math.max(...widths))
-    if ((widths[widest] as number) <= NARROW) return
-    widths[widest] = (widths[widest] as number) - 1
+    const soft = widths.map((width, i) => (whole[i] ? 0 : width))
+    const widest = soft.indexOf(Math.max(...soft))
+    if ((soft[widest] as number) <= NARROW) return
+    widths[widest] = (soft[widest] as number) - 1
   }
 }
 
@@ -103,6 +109,9 @@ export function facts(screen: Screen, pairs: readonly (readonly [label: string, 
 
 /** `2026-11-30T22:15:04.123456Z` for people: to the millisecond, in UTC. */
 export const instantText = (iso: string): string => iso.replace('T', ' ').replace(/(\.\d{3})\d*Z$/, '$1Z')
+
+/** The same to the second. */
+export const secondText = (iso: string): string => instantText(iso).replace(/\.\d+Z$/, 'Z')
 
 const UNITS: readonly (readonly [unit: string, ms: number])[] = [
   ['d', 86_400_000],

@@ -12,13 +12,16 @@ import { type Parsed, parse, UsageError, withFlags } from './usage.ts'
 import { EXITS, VERBS, type Verb, type VerbName } from './verbs.ts'
 
 /** What a verb does with its parsed arguments; it prints its answer and returns the exit code. */
-export type Run = (parsed: Parsed, screen: Screen) => Promise<number>
+type Run = (parsed: Parsed, screen: Screen) => Promise<number>
 
 // Loaded when called for: help and wrong usage need neither driver nor HTTP client.
 const RUNS: Readonly<Record<VerbName, () => Promise<Run>>> = {
   migrate: async () => (await import('./migrate.ts')).migrate,
   'endpoint put': async () => (await import('./endpoint.ts')).put,
   'endpoint list': async () => (await import('./endpoint.ts')).list,
+  status: async () => (await import('./status.ts')).status,
+  show: async () => (await import('./show.ts')).show,
+  list: async () => (await import('./list.ts')).list,
   work: async () => (await import('./work.ts')).work,
   sweep: async () => (await import('./sweep.ts')).sweep,
   purge: async () => (await import('./purge.ts')).purge,

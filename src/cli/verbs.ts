@@ -1,5 +1,6 @@
 // The verbs of the command line, once: the help, the parsing and the manual's table come from here.
 import { ENDPOINT_OPTIONS } from '../endpoint-options.ts'
+import { LIST_OPTIONS } from '../list-options.ts'
 import { type OptionTable, POLLER_OPTIONS } from '../options.ts'
 
 export interface Verb {
@@ -69,6 +70,32 @@ export const VERBS = [
     more: 'Secrets appear only as references.',
     options: {},
     examples: ['outledger endpoint list', 'outledger endpoint list --json'],
+  },
+  {
+    name: 'status',
+    summary: 'is anything wrong? endpoints, pollers, the dead',
+    more: 'Counts of what a person must look at go up to 1000. It reads only the views.',
+    options: {},
+    examples: ['outledger status', 'outledger status --json'],
+  },
+  {
+    name: 'show',
+    takes: 'KEY',
+    summary: 'the whole story of one delivery',
+    more: 'All attempts and what was done to it, in the order of time, and while it is open why it is not delivered yet. The payload is never shown.',
+    options: {},
+    examples: ['outledger show capture-1842'],
+  },
+  {
+    name: 'list',
+    summary: 'deliveries by state, endpoint, reason and so on',
+    more: 'Newest first. Dead, blocked, open and doubtful ones are found at once; a rare endpoint, type or id alone is looked for through the whole ledger.',
+    options: LIST_OPTIONS,
+    examples: [
+      'outledger list --state dead --endpoint clinic',
+      'outledger list --certainty unknown',
+      'outledger list --state open --since 2h --limit 20',
+    ],
   },
   {
     name: 'work',

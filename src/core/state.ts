@@ -1,7 +1,9 @@
 // The states of a delivery, the moves between them, and the words for what is observed and what follows.
 
 /** Open states have a row in `queue`, ended ones a receipt, `purged` only a tombstone. */
-export const STATES = ['waiting', 'leased', 'parked', 'blocked', 'delivered', 'dead', 'cancelled', 'purged'] as const
+export const OPEN_STATES = ['waiting', 'leased', 'parked', 'blocked'] as const
+export const ENDED_STATES = ['delivered', 'dead', 'cancelled'] as const
+export const STATES = [...OPEN_STATES, ...ENDED_STATES, 'purged'] as const
 export type State = (typeof STATES)[number]
 
 /** Which verb moves what: the first comment line of each file in src/sql is held against this table by a test. */

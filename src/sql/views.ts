@@ -1,39 +1,47 @@
-// The public views, typed for drizzle. Their SQL and the comments on every column stand in the migrations.
+// The public views of deliveries and attempts, typed for drizzle. Their SQL and the comments on every column stand in the migrations.
 import { bigint, boolean, integer, interval, smallint, text } from 'drizzle-orm/pg-core'
 import { bytea, instant, int8, outboxSchema } from './schema.ts'
 
-/** One row per delivery: where it stands and, while it is open, why it is not delivered yet. */
-export const deliveries = outboxSchema
-  .view('deliveries', {
-    id: int8('id').notNull(),
-    key: text('key').notNull(),
-    endpoint: text('endpoint').notNull(),
-    class: text('class').notNull(),
-    type: text('type').notNull(),
-    orderingKey: text('ordering_key'),
-    state: text('state').notNull(),
-    discoveredAt: instant('discovered_at').notNull(),
-    discoveredBy: text('discovered_by').notNull(),
-    scheduledAt: instant('scheduled_at').notNull(),
-    attempts: integer('attempts').notNull(),
-    lastStatus: smallint('last_status'),
-    lastOutcome: text('last_outcome'),
-    nextAttemptAt: instant('next_attempt_at'),
-    leaseUntil: instant('lease_until'),
-    terminalReason: text('terminal_reason'),
-    certainty: text('certainty').notNull(),
-    payloadRef: text('payload_ref'),
-    payloadSha256: bytea('payload_sha256'),
-    payloadBytes: integer('payload_bytes'),
-    erasedAt: instant('erased_at'),
-    correlationId: text('correlation_id'),
-    replayOf: int8('replay_of'),
-    endedAt: instant('ended_at'),
-    deleteAfter: instant('delete_after'),
-    whyNotYet: text('why_not_yet'),
-  })
-  .existing()
+const delivery = () => ({
+  id: int8('id').notNull(),
+  key: text('key').notNull(),
+  endpoint: text('endpoint').notNull(),
+  class: text('class').notNull(),
+  type: text('type').notNull(),
+  orderingKey: text('ordering_key'),
+  state: text('state').notNull(),
+  discoveredAt: instant('discovered_at').notNull(),
+  discoveredBy: text('discovered_by').notNull(),
+  scheduledAt: instant('scheduled_at').notNull(),
+  attempts: integer('attempts').notNull(),
+  lastStatus: smallint('last_status'),
+  lastOutcome: text('last_outcome'),
+  nextAttemptAt: instant('next_attempt_at'),
+  leaseUntil: instant('lease_until'),
+  terminalReason: text('terminal_reason'),
+  certainty: text('certainty').notNull(),
+  payloadRef: text('payload_ref'),
+  payloadSha256: bytea('payload_sha256'),
+  payloadBytes: integer('payload_bytes'),
+  erasedAt: instant('erased_at'),
+  correlationId: text('correlation_id'),
+  replayOf: int8('replay_of'),
+  endedAt: instant('ended_at'),
+  deleteAfter: instant('delete_after'),
+  whyNotYet: text('why_not_yet'),
+})
 
+/** One row per delivery: where it stands and, while it is open, why it is not delivered yet. */
+export const deliveries = outboxSchema.view('deliveries', delivery()).existing()
+
+/** Deliveries that have not ended; reads no history. */
+export const open = outboxSchema.view('open', delivery()).existing()
+
+/** Deliveries that have ended; those not delivered are found without reading the others. */
+export const ended = outboxSchema.view('ended', delivery()).existing()
+
+/** Deliveries that may have been applied, open or ended; a first attempt still in flight is not among them. */
+export const unknown = outboxSchema.view('unknown', delivery()).existing()
 /** One row per attempt: one request on the wire, or one that was lost. */
 export const attempts = outboxSchema
   .view('attempts', {

@@ -4,6 +4,7 @@ import { getViewConfig } from 'drizzle-orm/pg-core'
 import { late } from '../../src/sql/late.ts'
 import { settle } from '../../src/sql/settle.ts'
 import * as views from '../../src/sql/views.ts'
+import * as records from '../../src/sql/views-records.ts'
 import { testDatabase } from '../support/database.ts'
 import { add, addEndpoint, expire, GONE, lease, RETRY, result, TIMEOUT } from '../support/ledger.ts'
 
@@ -49,7 +50,7 @@ test('each view and each of its columns has a comment, and drizzle knows the sam
     rows.filter((row) => !row.said || !row.about),
     [],
   )
-  const typed = Object.values(views).map((view) => getViewConfig(view))
+  const typed = [...Object.values(views), ...Object.values(records)].map((view) => getViewConfig(view))
   assert.deepEqual([...new Set(rows.map((row) => row.view))], typed.map(({ name }) => name).sort())
   for (const { name, selectedFields } of typed) {
     const columns = Object.values(selectedFields).map((column) => (column as { name: string }).name)

@@ -3,11 +3,11 @@ import type { Screen } from '../../src/cli/print.ts'
 import { run } from '../../src/cli/run.ts'
 import type { Ended } from './process.ts'
 
-export interface Caught extends Screen {
+interface Caught extends Screen {
   readonly text: () => string
 }
 
-export function caughtScreen(more: Partial<Screen> = {}): Caught {
+function caughtScreen(more: Partial<Screen> = {}): Caught {
   let text = ''
   return {
     ...{ tty: false, width: 80, colour: false, ...more },
