@@ -11,7 +11,7 @@ ALTER TABLE "outbox"."endpoint" ADD COLUMN "capture_response" boolean DEFAULT fa
 ALTER TABLE "outbox"."endpoint" ADD COLUMN "previous_secrets" json DEFAULT '[]'::json NOT NULL;--> statement-breakpoint
 ALTER TABLE "outbox"."endpoint" ADD COLUMN "unreviewed" text;--> statement-breakpoint
 CREATE INDEX "operation_subject" ON "outbox"."operation" USING btree ("subject","id");--> statement-breakpoint
-CREATE INDEX "receipt_undelivered" ON "outbox"."receipt" USING btree ("delivery_id") WHERE "outbox"."receipt"."ending" <> 'delivered';--> statement-breakpoint
+CREATE INDEX "receipt_undelivered" ON "outbox"."receipt" USING btree ("ending","delivery_id") WHERE "outbox"."receipt"."ending" <> 'delivered';--> statement-breakpoint
 CREATE INDEX "receipt_unknown" ON "outbox"."receipt" USING btree ("delivery_id") WHERE "outbox"."receipt"."certainty" = 'unknown';--> statement-breakpoint
 INSERT INTO outbox.version (major) VALUES (1);
 --> statement-breakpoint

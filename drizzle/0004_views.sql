@@ -37,7 +37,11 @@ SELECT CASE WHEN r.terminal_reason = 'key_window_passed' THEN 'key window passed
             WHEN r.certainty = 'unknown' THEN 'may have been applied' ELSE 'dead' END AS what,
   r.ended_at AS since, r.endpoint, r.class, r.key, r.type, r.state, r.terminal_reason AS reason, r.certainty, r.attempts, r.last_status,
   r.correlation_id, r.id AS delivery_id
-FROM outbox.ended r WHERE r.state <> 'delivered' AND (r.state = 'dead' OR r.certainty = 'unknown')
+FROM outbox.ended r WHERE r.state = 'dead'
+UNION ALL
+SELECT 'may have been applied', r.ended_at, r.endpoint, r.class, r.key, r.type, r.state, r.terminal_reason, r.certainty, r.attempts,
+  r.last_status, r.correlation_id, r.id
+FROM outbox.ended r WHERE r.certainty = 'unknown' AND r.state = 'cancelled'
 UNION ALL
 SELECT CASE WHEN q.blocked_reason IS NOT NULL THEN 'blocked' ELSE 'key window passed' END,
   CASE WHEN q.blocked_reason IS NOT NULL THEN a.finished_at ELSE q.maybe_applied_at + e.key_window_ms * interval '1 millisecond' END,

@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
 /** The state, or while it is open what says more than the state. */
 function standing(row: Delivery): string {
   const end = row.terminalReason === null ? row.state : `${row.state}: ${row.terminalReason}`
-  return `${row.whyNotYet ?? end}${isDoubtful(row) ? ' (may have been applied)' : ''}`
+  return `${row.whyNotYet ?? end}${isDoubtful(row) ? ' · maybe applied' : ''}`
 }
 
 export async function list(parsed: Parsed, screen: Screen): Promise<number> {

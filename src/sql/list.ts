@@ -80,7 +80,8 @@ function sourcesOf({ state, certainty, reason }: Filter): readonly Source[] {
   if (reason !== null || certainty === 'not_applied' || certainty === 'rejected')
     return [
       ['open', is],
-      ['ended', `v.state <> 'delivered'`],
+      ['ended', `v.state = 'dead'`],
+      ['ended', `v.state = 'cancelled'`],
     ]
   return [['deliveries', is]]
 }
