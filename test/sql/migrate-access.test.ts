@@ -37,11 +37,14 @@ test('a table that stays locked elsewhere ends the migration after five seconds 
     )
     return row?.n
   })
+  const since = performance.now()
   await assert.rejects(migrate(db.url), {
     code: 'database_refused',
     message:
       'another session holds a lock that this statement waited for in vain; nothing was changed. Let its transaction end (pg_stat_activity shows it), then run this again (55P03)',
   })
+  const waited = performance.now() - since
+  assert.ok(waited > 4_900 && waited < 15_000, `waited ${waited} ms`)
   assert.equal(waiting, true)
   assert.deepEqual(await schemaDump(db), before)
 

@@ -21,6 +21,7 @@ test('what is printed without a database makes an empty one the same as migrate 
   const db = await testDatabase({ template: null })
   const { code, stdout, stderr } = await caughtCli(null, ['migrate', '--print'])
   assert.deepEqual([code, stderr], [0, ''])
+  assert.match(stdout, /^-- outledger .+\nbegin isolation level read committed;\n[\s\S]+\ncommit;\n$/)
   await execute(db, stdout)
   assert.ok(wanted.filter(({ what }) => what === 'migration').length === ALL && wanted.length > 200)
   assert.deepEqual(await schemaDump(db), wanted)
