@@ -84,3 +84,11 @@ test('an app that enqueues late, between the look and the write, is the one that
   assert.deepEqual(counts(await reconcileOnce(paused({ before: { enqueue: late } }), captured)), [1, 1, 0, 0])
   assert.deepEqual(await keysBy('app'), ['capture-1'])
 })
+
+test('an app that enqueues something else under the key in that moment is reported as a mismatch', async () => {
+  await fresh()
+  await pay(1)
+  const late = () => outbox.enqueueStandalone(db, announcement({ id: 1, cents: 101 }))
+  const run = await reconcileOnce(paused({ before: { enqueue: late } }), captured)
+  assert.deepEqual([counts(run), run.mismatches], [[1, 1, 0, 1], [{ key: 'capture-1', what: 'payload' }]])
+})

@@ -9,6 +9,7 @@ import { enqueued } from '../src/testing.ts'
 import { testDatabase } from './support/database.ts'
 import { add, lease, result } from './support/ledger.ts'
 import { announcement, counts, payments } from './support/payments.ts'
+import { begin } from './support/session.ts'
 
 const db = await testDatabase()
 const { clinic, captured, fresh, pay, keysBy } = await payments(db)
@@ -162,4 +163,38 @@ test('a message that is wrong names its row, and an endpoint that is not there i
     { name: 'nowhere', error: 'unknown_endpoint' },
     { name: 'no-key', error: 'invalid_message' },
   ])
+})
+
+test('more mismatches than anybody reads are counted, and a hundred are named', async () => {
+  await fresh()
+  await pay(1, 150)
+  await db.query(
+    `select outbox.enqueue('clinic', 'capture-' || i, 'payment.captured', '{}') from generate_series(1, 150) i`,
+  )
+  const run = await reconcileOnce(db, captured)
+  assert.deepEqual([counts(run), run.mismatches.length], [[150, 0, 0, 150], 100])
+})
+
+test('payloads that are too large for one call together are written in several', async () => {
+  await fresh()
+  const text = 'x'.repeat(200_000)
+  const large = defineReconciliation<number>({
+    name: 'large',
+    expected: () => Array.from({ length: 90 }, (_, i) => i),
+    toMessage: (i) => ({ key: `large-${i}`, endpoint: 'clinic', type: 't', payload: { text } }),
+  })
+  assert.deepEqual(counts(await reconcileOnce(db, large)), [90, 90, 90, 0])
+  assert.deepEqual(counts(await reconcileOnce(db, large)), [90, 0, 0, 0])
+})
+
+test('in a transaction of the app a run goes with it, and its failure is told even where it cannot be recorded', async () => {
+  await fresh()
+  await pay(1, 2)
+  const [undone, failed] = [await begin(db), await begin(db)]
+  assert.deepEqual(counts(await reconcileOnce(undone, captured)), [2, 2, 2, 0])
+  await undone.rollback()
+  assert.deepEqual(await keysBy('captured-payments'), [])
+  const broken = defineReconciliation({ ...captured, name: 'broken', expected: 'select 1 / 0 as id' })
+  await assert.rejects(reconcileOnce(failed, broken), { code: '22012' })
+  await failed.rollback()
 })

@@ -150,7 +150,7 @@ test('drain delivers what is due, in as many rounds as it takes, and counts it',
 test('a retry is not due until drain is told to pull it near; then all end, however many it takes', () =>
   withPoller(async (poller) => {
     await putEndpoint(db.sql, { name: 'ledger', maxAttempts: 3 }, resolve)
-    await write(event('twice'), event('thrice', { endpoint: 'ledger' }))
+    await write(event('twice'), event('thrice', { endpoint: 'ledger' }), event('tomorrow', { delayMs: 86_400_000 }))
     receiver.answer(({ key, attempt }) => (key === 'twice' && attempt === 2 ? 200 : 503))
     assert.deepEqual(await drain(poller), {
       ...{ rounds: 2, claimed: 2, delivered: 0, retry: 2, dead: 0, block: 0, fenced: 0, released: 0 },
@@ -161,6 +161,7 @@ test('a retry is not due until drain is told to pull it near; then all end, howe
       await db.query('select key, state, attempts, terminal_reason from outbox.deliveries order by key'),
       [
         { key: 'thrice', state: 'dead', attempts: 3, terminal_reason: 'exhausted' },
+        { key: 'tomorrow', state: 'waiting', attempts: 0, terminal_reason: null },
         { key: 'twice', state: 'delivered', attempts: 2, terminal_reason: null },
       ],
     )
@@ -196,6 +197,16 @@ test('drain ends with an error where it would go on for ever, and says what to d
       code: 'drain_unfinished',
       message: /still due after 5 rounds \(.*"retry":[23].*\); make the receiver accept it, .* or raise limit/,
     })
+  }))
+
+test('what another transaction holds is still due, and drain does not say otherwise', () =>
+  withPoller(async (poller) => {
+    await write(event('held'))
+    const holder = await begin(db)
+    await holder.run('select from outbox.queue for update', [])
+    await assert.rejects(drain(poller, { limit: 5 }), { code: 'drain_unfinished', message: /still due after 5 rounds/ })
+    await holder.rollback()
+    assert.equal((await drain(poller)).delivered, 1)
   }))
 
 test('drain refuses while another poller is alive, before it has taken anything', () =>

@@ -62,7 +62,8 @@ export interface Gap {
   readonly gap: 'missing' | 'endpoint' | 'type' | 'payload'
 }
 
-// The same conflicts as in outbox.enqueue. Each key is looked up by itself: no plan may join the batch to all of history.
+// The same conflicts as in outbox.enqueue. Each key is looked up by itself: no plan may join the batch to all of history, or
+// hash all of it, as it does for NOT EXISTS; therefore LIMIT.
 const gapsText = `
 select k.number::int as number, coalesce(d.conflict, 'missing') as gap
 from unnest($1::text::text[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::text[])
@@ -74,9 +75,9 @@ left join lateral (
                       or o.payload_sha256 <> decode(k.sha256, 'hex') then 'payload' end as conflict
   from outbox.delivery o where o.key = k.key limit 1) d on true
 where d.conflict is not null
-   or d.id is null and not exists (
-     select from outbox.tombstone t
-     where t.key_sha256 = sha256(convert_to(k.key, 'UTF8')) and t.delete_after > statement_timestamp())
+   or d.id is null and (
+     select t.delivery_id from outbox.tombstone t
+     where t.key_sha256 = sha256(convert_to(k.key, 'UTF8')) and t.delete_after > statement_timestamp() limit 1) is null
 order by k.number`
 
 /** What is not as wanted; nothing of those that are. */

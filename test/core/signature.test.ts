@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { secretBytes, signatureHeader } from '../../src/core/signature.ts'
+import { isSigned, secretBytes, signatureHeader } from '../../src/core/signature.ts'
 
 const secret = (bytes: number, fill = 7) => `whsec_${Buffer.alloc(bytes, fill).toString('base64')}`
 const bytesOf = (text: string) => secretBytes(text) as Buffer
@@ -98,3 +98,33 @@ for (const [why, text, wanted] of forms) {
     assert.deepEqual(secretBytes(text), wanted === null ? null : Buffer.alloc(wanted, 7))
   })
 }
+
+const body = Buffer.from('{"amount":1842}')
+const [mine, other] = [bytesOf(secret(32)), bytesOf(secret(32, 8))]
+const signed = (secrets: Buffer[], timestamp = '1700000000') => signatureHeader(secrets, 'evt_1', timestamp, body)
+
+const headers: readonly (readonly [why: string, header: string, timestamp: string, wanted: boolean])[] = [
+  ['its signature', signed([mine]), '1700000000', true],
+  ['its signature among others', `v1a,xyz ${signed([other, mine])}`, '1700000000', true],
+  ['the signature of another secret', signed([other]), '1700000000', false],
+  ['another time', signed([mine]), '1700000001', false],
+  ['a time that is no number, though signed', signed([mine], '1700000000abc'), '1700000000abc', false],
+  ['no time, though signed', signed([mine], ''), '', false],
+  ['another version', signed([mine]).replace('v1,', 'v2,'), '1700000000', false],
+  ['the signature cut short', signed([mine]).slice(0, -1), '1700000000', false],
+  ['the signature and more', `${signed([mine])}=`, '1700000000', false],
+  ['nothing', '', '1700000000', false],
+]
+
+for (const [why, header, timestamp, wanted] of headers)
+  test(`a request with ${why} is ${wanted ? '' : 'not '}signed`, () => {
+    assert.equal(isSigned([mine], 'evt_1', timestamp, body, header), wanted)
+    assert.equal(isSigned([], 'evt_1', timestamp, body, header), false)
+    assert.equal(isSigned([mine], 'evt_2', timestamp, body, header), false)
+    assert.equal(isSigned([mine], 'evt_1', timestamp, Buffer.from('{}'), header), false)
+  })
+
+test('the signature of the reference implementation is recognised', () => {
+  const header = new Webhook(secret(32)).sign('evt_1', new Date(1_700_000_000_000), body.toString())
+  assert.equal(isSigned([other, mine], 'evt_1', '1700000000', body, header), true)
+})
