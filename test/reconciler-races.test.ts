@@ -1,11 +1,10 @@
 // Runs of a reconciliation beside each other and beside the app, at named points.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { outbox, reconcileOnce } from '../src/index.ts'
+import { defineReconciliation, outbox, reconcileOnce } from '../src/index.ts'
 import { testDatabase } from './support/database.ts'
-import { announcement, counts, payments } from './support/payments.ts'
+import { announcement, counts, type Payment, payments } from './support/payments.ts'
 import { gate } from './support/peer.ts'
-import { begin } from './support/session.ts'
 
 const db = await testDatabase()
 const { captured, fresh, pay, keysBy } = await payments(db)
@@ -60,22 +59,46 @@ test('two runs at once, both of which have seen the same gaps, enqueue each key 
 })
 
 // The window between the look at the business rows and the look at the deliveries, entered from both sides.
-for (const [when, point] of [
-  ['before it reads', 'before'],
-  ['after it has read', 'after'],
-] as const) {
+for (const [when, point, seen] of [
+  ['just before it reads', 'before', 2],
+  ['just after it has read', 'after', 1],
+] as const)
   test(`a payment whose transaction commits while a run is on, ${when}, is not taken for forgotten`, async () => {
     await fresh()
     await pay(1)
     await outbox.enqueueStandalone(db, announcement({ id: 1, cents: 100 }))
-    const app = await begin(db)
-    await app.run('insert into payment values (2, 200)', [])
-    await app.run(`select outbox.enqueue('clinic', 'capture-2', 'payment.captured', '{"payment":2,"cents":200}')`, [])
-    const run = await reconcileOnce(paused({ [point]: { page: () => app.commit() } }), captured)
-    assert.deepEqual(counts(run), [point === 'before' ? 2 : 1, 0, 0, 0])
+    const app = async () => {
+      await db.sql.begin(async (tx) => {
+        await tx`insert into payment values (2, 200)`
+        await outbox.enqueue(tx, announcement({ id: 2, cents: 200 }))
+      })
+    }
+    const run = await reconcileOnce(paused({ [point]: { page: app } }), captured)
+    assert.deepEqual(counts(run), [seen, 0, 0, 0])
     assert.deepEqual(await keysBy('captured-payments'), [])
   })
-}
+
+test('a run that is on shows how far it has come, which is what is left of one that is killed', async () => {
+  await fresh()
+  const shown: unknown[] = []
+  const slow = defineReconciliation<Payment>({
+    name: 'slow',
+    async *expected() {
+      for (let id = 1; id <= 1_500; id++) {
+        if (id === 1_001)
+          shown.push(
+            ...(await db.query(
+              `select checked::int, enqueued::int, finished_at from outbox.reconciliation where name = 'slow'`,
+            )),
+          )
+        yield { id, cents: 100 * id }
+      }
+    },
+    toMessage: announcement,
+  })
+  assert.deepEqual(counts(await reconcileOnce(db, slow)), [1_500, 1_500, 1_500, 0])
+  assert.deepEqual(shown, [{ checked: 1_000, enqueued: 1_000, finished_at: null }])
+})
 
 test('an app that enqueues late, between the look and the write, is the one that has written', async () => {
   await fresh()

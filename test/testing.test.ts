@@ -230,7 +230,8 @@ test('drain finds what was committed late, after other rounds had passed its pla
     await putEndpoint(db.sql, receiver.endpoint('one-lane', { partitions: 1 }), resolve)
     const long = await begin(db)
     await long.run(`select outbox.enqueue('one-lane', 'late', 't', '{}')`, [])
-    await write(event('first', { endpoint: 'one-lane' }))
+    // The one that waits keeps the lane known, and with it how far it has been passed.
+    await write(event('first', { endpoint: 'one-lane' }), event('last', { endpoint: 'one-lane', delayMs: 86_400_000 }))
     assert.equal((await drain(poller)).delivered, 1)
     await long.run(
       `update outbox.queue set next_attempt_at = next_attempt_at - interval '1 minute' where token is null`,

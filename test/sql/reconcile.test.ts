@@ -25,7 +25,10 @@ test('only what is not as wanted comes back, by its number', async () => {
   for (const key of ['same', 'erased', 'erased-other']) await add(db, key)
   await add(db, 'by-reference', { payload: null, payloadRef: 's3://ü "x" \\ {1,2}' })
   await add(db, 'under-quotes', { type: `it's,"{so}"` })
-  await db.query(`update outbox.delivery set payload = null, erased_at = now() where key like 'erased%'`)
+  await add(db, 'erased-reference', { payload: null, payloadRef: 's3://1' })
+  await db.query(
+    `update outbox.delivery set payload = null, payload_ref = null, erased_at = now() where key like 'erased%'`,
+  )
   const reference = { payloadRef: 's3://ü "x" \\ {1,2}', payloadSha256: null }
   assert.deepEqual(
     await gaps(db, [
@@ -40,6 +43,7 @@ test('only what is not as wanted comes back, by its number', async () => {
       wanted('by-reference'),
       wanted('erased'),
       wanted('erased-other', { payloadSha256: sha256('{}') }),
+      wanted('erased-reference', { payloadRef: 's3://1', payloadSha256: null }),
       wanted('under-quotes', { type: `it's,"{so}"` }),
       wanted('missing-2'),
     ]),
@@ -52,7 +56,7 @@ test('only what is not as wanted comes back, by its number', async () => {
       { number: 8, gap: 'payload' },
       { number: 9, gap: 'payload' },
       { number: 11, gap: 'payload' },
-      { number: 13, gap: 'missing' },
+      { number: 14, gap: 'missing' },
     ],
   )
   assert.deepEqual(await gaps(db, []), [])
