@@ -9,7 +9,7 @@ import { startPostgres } from './embedded-postgres.ts'
 
 const words = process.argv.slice(2)
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.test.ts'))
+  .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
   .map((file) => `test/${file}`)
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
   .sort()

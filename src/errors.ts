@@ -24,12 +24,16 @@ export const ERRORS = {
     'Give each event for each endpoint a key of its own',
   ],
   not_a_transaction: [
-    'enqueue was given a client that is not inside a transaction',
-    'Pass the transaction handle, or call enqueueStandalone',
+    'enqueue was given a client that is not inside a transaction, or whose transaction has ended',
+    'Pass the transaction handle and await the call inside it, or call enqueueStandalone',
+  ],
+  transaction_aborted: [
+    'An earlier statement of the transaction has failed: Postgres takes no more in it',
+    'Roll it back, or back to a savepoint',
   ],
   unknown_client: [
     'The object passed is no database client that is supported',
-    'Pass a drizzle (postgres-js) or postgres.js handle',
+    'Pass a handle of drizzle, postgres.js, node-postgres, kysely or Prisma, or { run(text, values) }',
   ],
   secret_unresolvable: ['A secret reference cannot be resolved here', 'Set what the message names'],
   schema_missing: ['The database has no outbox schema, or an older one', 'Run "outledger migrate"'],

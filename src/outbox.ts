@@ -2,8 +2,8 @@
 import { OutledgerError } from './errors.ts'
 import type { Message } from './message.ts'
 import type { Enqueued } from './sql/enqueue.ts'
-import { anyExecutor, type Handle, transactionExecutor } from './transaction.ts'
-import { writeMany, writeOne } from './writing.ts'
+import type { Handle } from './transaction.ts'
+import { writeManyIn, writeOne, writeOneIn } from './writing.ts'
 
 export { get, list, status } from './look.ts'
 export type { Message } from './message.ts'
@@ -17,12 +17,12 @@ export type EnqueueResult =
 /**
  * Write a delivery in the caller's transaction: it is sent if and only if that transaction commits.
  *
- * @throws OutledgerError `not_a_transaction`, `invalid_message`, `unknown_endpoint`, or `key_conflict` when the key
+ * @throws OutledgerError `not_a_transaction`, `transaction_aborted`, `invalid_message`, `unknown_endpoint`, or `key_conflict` when the key
  * exists with another endpoint, type or payload. A conflict is found without an error in the database, so the
  * transaction is still usable when it is caught.
  */
 export async function enqueue(tx: Handle, message: Message): Promise<EnqueueResult> {
-  return resultOf(message, await writeOne(transactionExecutor(tx), message))
+  return resultOf(message, await writeOneIn(tx, message))
 }
 
 /**
@@ -33,7 +33,7 @@ export async function enqueue(tx: Handle, message: Message): Promise<EnqueueResu
  * `key_conflict` all messages without one are written: the caller that catches it and commits, sends those.
  */
 export async function enqueueMany(tx: Handle, messages: readonly Message[]): Promise<EnqueueResult[]> {
-  const written = await writeMany(transactionExecutor(tx), messages)
+  const written = await writeManyIn(tx, messages)
   const conflicts = written.flatMap(({ conflict }, i) =>
     conflict === null ? [] : [`messages[${i}]: key ${messages[i]?.key} exists with another ${conflict}`],
   )
@@ -53,7 +53,7 @@ const SHOWN = 5
 
 /** Write a delivery in a transaction of its own, for events that no business write stands behind. Takes the client itself. */
 export async function enqueueStandalone(db: Handle, message: Message): Promise<EnqueueResult> {
-  return resultOf(message, await writeOne(anyExecutor(db), message))
+  return resultOf(message, await writeOne(db, message))
 }
 
 function resultOf(message: Message, { id, inserted, conflict }: Enqueued): EnqueueResult {

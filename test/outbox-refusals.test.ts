@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
-import { type Handle, outbox } from '../src/index.ts'
-import { anyExecutor } from '../src/transaction.ts'
+import { outbox } from '../src/index.ts'
 import { testDatabase } from './support/database.ts'
 import { addEndpoint } from './support/ledger.ts'
 
@@ -110,25 +109,5 @@ test('each malformed field is refused in our words before anything is written', 
 test('what is no message at all is refused like any bad message', async () => {
   for (const given of [null, undefined, 'capture-1842'] as never[]) {
     await assert.rejects(outbox.enqueueStandalone(db.sql, given), /^OutledgerError: message is not an object$/)
-  }
-})
-
-test('an error of the database itself comes with its code, and through drizzle too without the payload', async () => {
-  for (const [name, begin] of Object.entries({
-    'postgres.js': (work: (tx: Handle) => Promise<unknown>) => db.sql.begin('isolation level repeatable read', work),
-    drizzle: (work: (tx: Handle) => Promise<unknown>) => orm.transaction(work, { isolationLevel: 'repeatable read' }),
-  })) {
-    const message = { ...GOOD, key: `${name}:unseen` }
-    const failed = begin(async (tx) => {
-      await anyExecutor(tx).run('select from outbox.endpoint', [])
-      await outbox.enqueueStandalone(db.sql, message)
-      await outbox.enqueue(tx, message)
-    })
-    const error = await failed.then(
-      () => assert.fail('accepted'),
-      (failure) => failure as Error & { code: string },
-    )
-    assert.equal(error.code, '40001', name)
-    assert.doesNotMatch(JSON.stringify([error, error.message, error.stack, error.cause ?? null]), /SECRET/)
   }
 })

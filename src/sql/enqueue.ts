@@ -1,10 +1,14 @@
 /** nothing → waiting | parked */
 // The one way in: the same SQL function that psql, triggers and other languages call.
 import type { Executor, Value } from './executor.ts'
+import { IN_TRANSACTION } from './in-transaction.ts'
 
 const text = `
-select id::text, inserted, conflict, purged
+select id::text, inserted::text, conflict, purged::text
 from outbox.enqueue($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text, $11::text)`
+
+const guarded = `${text}
+where ${IN_TRANSACTION}`
 
 /** All values as text, as the SQL function takes them. */
 export interface EnqueueRow {
@@ -28,20 +32,34 @@ export interface Enqueued {
   readonly purged: boolean
 }
 
+/** By place and as text: an app's client may rename columns and parse types in its own way. */
+export function enqueuedOf(row: object): Enqueued {
+  const [id, inserted, conflict, purged] = Object.values(row)
+  return { id, inserted: inserted === 'true', conflict, purged: purged === 'true' }
+}
+
+const valuesOf = (m: EnqueueRow): Value[] => [
+  m.endpoint,
+  m.key,
+  m.type,
+  m.payload,
+  m.orderingKey,
+  m.delayMs,
+  m.notBefore,
+  m.correlationId,
+  m.traceparent,
+  m.payloadRef,
+  m.retentionDays,
+]
+
 /** Write one delivery. Never raises for a key that exists; raises 22023 with the field as column for bad input. */
-export async function enqueue(db: Executor, m: EnqueueRow): Promise<Enqueued> {
-  const [row] = await db.run<Enqueued>(text, [
-    m.endpoint,
-    m.key,
-    m.type,
-    m.payload,
-    m.orderingKey,
-    m.delayMs,
-    m.notBefore,
-    m.correlationId,
-    m.traceparent,
-    m.payloadRef,
-    m.retentionDays,
-  ])
-  return row as Enqueued
+export async function enqueue(db: Executor, message: EnqueueRow): Promise<Enqueued> {
+  const [row] = await db.run(text, valuesOf(message))
+  return enqueuedOf(row as object)
+}
+
+/** The same, or null and nothing written: see `inTransaction`. */
+export async function enqueueGuarded(db: Executor, message: EnqueueRow): Promise<Enqueued | null> {
+  const [row] = await db.run(guarded, valuesOf(message))
+  return row === undefined ? null : enqueuedOf(row)
 }
