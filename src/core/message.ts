@@ -3,7 +3,7 @@
 export const PAYLOAD_LIMIT_BYTES = 262_144
 /** Of one call that writes many. */
 export const MESSAGES_LIMIT = 1_000
-const PAYLOADS_LIMIT_BYTES = 16_777_216
+export const PAYLOADS_LIMIT_BYTES = 16_777_216
 const TEN_YEARS_MS = 315_360_000_000
 
 export interface Problem {

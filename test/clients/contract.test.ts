@@ -2,7 +2,7 @@ import { after } from 'node:test'
 import postgres from 'postgres'
 import { testDatabase } from '../support/database.ts'
 import { addEndpoint } from '../support/ledger.ts'
-import { contract } from './contract.ts'
+import { messages } from './messages.ts'
 import {
   drizzlePgSubject,
   drizzleSubject,
@@ -14,6 +14,7 @@ import {
   runSubject,
   type Subject,
 } from './subject.ts'
+import { transactions } from './transactions.ts'
 
 const subjects: Subject[] = []
 // Before the database is: its end cuts off whoever is still connected, and node-postgres takes that for an error.
@@ -34,4 +35,7 @@ subjects.push(
   prismaShapeSubject(db.url),
   runSubject(db.url),
 )
-for (const subject of subjects) contract(db, subject)
+for (const subject of subjects) {
+  transactions(db, subject)
+  messages(db, subject)
+}

@@ -8,8 +8,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Handle } from '../../src/index.ts'
 import { testDatabase } from '../support/database.ts'
 import { addEndpoint } from '../support/ledger.ts'
-import { contract } from './contract.ts'
-import { type Isolation, prismaState } from './subject.ts'
+import { messages } from './messages.ts'
+import { type Isolation, prismaState, type Subject } from './subject.ts'
+import { transactions } from './transactions.ts'
 
 const PROJECT = fileURLToPath(new URL('../prisma/', import.meta.url))
 const MODULES = join(PROJECT, 'node_modules')
@@ -91,8 +92,8 @@ if (!existsSync(join(MODULES, '.bin/prisma'))) {
       client: { $log() {} },
       query: { $allOperations: ({ args, query }: { args: object; query: (args: object) => unknown }) => query(args) },
     }),
-  }))
-    contract(db, {
+  })) {
+    const subject: Subject = {
       name,
       roots: { prisma: prisma as never },
       begin: (work, isolation: Isolation = 'read committed') =>
@@ -101,7 +102,10 @@ if (!existsSync(join(MODULES, '.bin/prisma'))) {
       savepoint: (tx, work) => (tx as unknown as Prisma).$transaction(work),
       stateOf: prismaState,
       close: () => prisma.$disconnect(),
-    })
+    }
+    transactions(db, subject)
+    messages(db, subject)
+  }
 
   test('Prisma’s own types fit', () => {
     writeFileSync(join(folder, 'app.ts'), APP)
