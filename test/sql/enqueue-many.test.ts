@@ -4,7 +4,8 @@ import type { EnqueueRow } from '../../src/sql/enqueue.ts'
 import { enqueue } from '../../src/sql/enqueue.ts'
 import { enqueueMany } from '../../src/sql/enqueue-many.ts'
 import { testDatabase } from '../support/database.ts'
-import { addEndpoint, message } from '../support/ledger.ts'
+import { addEndpoint, lease, message } from '../support/ledger.ts'
+import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
 let endpoints = 0
@@ -58,4 +59,150 @@ test('many are written as each alone would be, with the bytes as they are', asyn
     many.map((row) => (row as { payload: string }).payload),
     EXTREMES.map(({ payload = '{"patient":1842}' }) => payload),
   )
+})
+
+const states = async (endpoint: { id: number }) =>
+  db.query<{ key: string; due: string }>(
+    `select d.key, case when isfinite(q.next_attempt_at) then 'due' else 'parked' end as due
+     from outbox.delivery d left join outbox.queue q on q.delivery_id = d.id where d.endpoint_id = $1 order by d.id`,
+    endpoint.id,
+  )
+
+test('ids follow the order given, and only the first of an ordering key is due', async () => {
+  const { endpoint, of } = await clinic()
+  const rows = [
+    of('order-z1', { orderingKey: 'Z' }),
+    of('order-a1', { orderingKey: 'A' }),
+    of('order-z0', { orderingKey: 'Z' }),
+    of('order-free'),
+    of('order-a0', { orderingKey: 'A' }),
+  ]
+  await enqueueMany(db, rows)
+  assert.deepEqual(await states(endpoint), [
+    { key: 'order-z1', due: 'due' },
+    { key: 'order-a1', due: 'due' },
+    { key: 'order-z0', due: 'parked' },
+    { key: 'order-free', due: 'due' },
+    { key: 'order-a0', due: 'parked' },
+  ])
+  assert.deepEqual(
+    (await lease(db, endpoint)).map(({ key }) => key),
+    ['order-z1', 'order-a1', 'order-free'],
+  )
+  await enqueueMany(db, [of('order-z2', { orderingKey: 'Z' }), of('order-b0', { orderingKey: 'B' })])
+  assert.deepEqual((await states(endpoint)).slice(-2), [
+    { key: 'order-z2', due: 'parked' },
+    { key: 'order-b0', due: 'due' },
+  ])
+})
+
+test('one ordering key at two endpoints has two heads', async () => {
+  const [a, b] = [await clinic(), await clinic()]
+  await enqueueMany(db, [a.of('two-a', { orderingKey: 'K' }), b.of('two-b', { orderingKey: 'K' })])
+  assert.deepEqual(
+    [await states(a.endpoint), await states(b.endpoint)],
+    [[{ key: 'two-a', due: 'due' }], [{ key: 'two-b', due: 'due' }]],
+  )
+})
+
+test('a key twice in one call is written once; what differs is named, and the follower is the head then', async () => {
+  const { endpoint, of } = await clinic()
+  const { of: elsewhere } = await clinic()
+  const answers = await enqueueMany(db, [
+    of('twice'),
+    of('twice'),
+    of('twice', { payload: '{}' }),
+    of('twice', { type: 'other' }),
+    elsewhere('twice', { orderingKey: 'K' }),
+    of('once', { orderingKey: 'K' }),
+  ])
+  const id = answers[0]?.id ?? null
+  const not = (conflict: string | null) => ({ id, inserted: false, conflict, purged: false })
+  assert.deepEqual(answers, [
+    { id, inserted: true, conflict: null, purged: false },
+    ...[null, 'payload', 'type', 'endpoint'].map(not),
+    { id: answers[5]?.id, inserted: true, conflict: null, purged: false },
+  ])
+  assert.deepEqual(await states(endpoint), [
+    { key: 'twice', due: 'due' },
+    { key: 'once', due: 'due' },
+  ])
+})
+
+test('a duplicate does not take the place of the head from the next one of its ordering key', async () => {
+  const { endpoint, of } = await clinic()
+  await enqueue(db, of('place-done', { orderingKey: 'K' }))
+  await db.query(`delete from outbox.queue where endpoint_id = $1`, endpoint.id)
+  await enqueueMany(db, [of('place-done', { orderingKey: 'K' }), of('place-next', { orderingKey: 'K' })])
+  assert.deepEqual((await states(endpoint)).at(-1), { key: 'place-next', due: 'due' })
+})
+
+test('a purged key writes nothing, whether its message comes once or twice', async () => {
+  const { endpoint, of } = await clinic()
+  await db.query(
+    `insert into outbox.tombstone (key_sha256, delivery_id, ended_at, delete_after, attempts, ending, certainty)
+     select sha256(convert_to(key, 'UTF8')), 0, now(), now() + wait, 1, 'delivered', 'delivered'
+     from (values ('gone', interval '1 day'), ('forgotten', interval '-1 second')) as t (key, wait)`,
+  )
+  const answers = await enqueueMany(
+    db,
+    ['gone', 'kept', 'gone', 'forgotten'].map((key) => of(key, { orderingKey: 'K' })),
+  )
+  const gone = { id: null, inserted: false, conflict: null, purged: true }
+  const written = (i: number) => ({ id: answers[i]?.id, inserted: true, conflict: null, purged: false })
+  assert.deepEqual(answers, [gone, written(1), gone, written(3)])
+  assert.deepEqual(await states(endpoint), [
+    { key: 'kept', due: 'due' },
+    { key: 'forgotten', due: 'parked' },
+  ])
+})
+
+test('a reconciliation is named on each of its deliveries', async () => {
+  const { endpoint, of } = await clinic()
+  await enqueueMany(db, [of('found-1'), of('found-2')], { discoveredBy: 'captured payments' })
+  assert.deepEqual(
+    await db.query('select distinct discovered_by from outbox.delivery where endpoint_id = $1', endpoint.id),
+    [{ discovered_by: 'captured payments' }],
+  )
+})
+
+// case C41
+test('two calls with the same keys in opposite order wait for each other one way only; each key is written once', async () => {
+  const { of } = await clinic()
+  const [one, two] = [await begin(db), await begin(db)]
+  const first = await enqueueMany(one, [of('same-2')])
+  const second = enqueueMany(two, [of('same-3'), of('same-2'), of('same-1')])
+  await two.untilBlocked()
+  // Were the rows written in the order given, `two` would hold same-3 by now.
+  const third = await enqueueMany(one, [of('same-3')])
+  await one.commit()
+  const inserted = [...first, ...third, ...(await second)].map((answer) => answer.inserted)
+  assert.deepEqual(inserted, [true, true, false, false, true])
+  await two.commit()
+})
+
+test('1000 go, 1001 do not, and 16 MiB of payloads are the limit', async () => {
+  const { endpoint, many } = await clinic(8)
+  const keys = Array.from({ length: 1_001 }, (_, i) => `limit-${i}`)
+  await assert.rejects(many(keys), {
+    code: '22023',
+    message: /^outledger: messages are 1001; the limit is 1000 a call/,
+  })
+  assert.equal((await many(keys.slice(1))).filter(({ inserted }) => inserted).length, 1_000)
+  const big = JSON.stringify(['x'.repeat(262_140)])
+  const heavy = (n: number) =>
+    many(
+      keys.slice(0, n).map((key) => `heavy-${key}`),
+      { payload: big },
+    )
+  await assert.rejects(heavy(65), {
+    code: '22023',
+    message: /^outledger: messages 1 to 65 have payloads of 17039360 bytes; the limit is 16777216 a call/,
+  })
+  assert.equal((await heavy(64)).length, 64)
+  const [sum] = await db.query(
+    `select sum(payload_bytes)::int as bytes from outbox.delivery where endpoint_id = $1 and key like 'heavy-%'`,
+    endpoint.id,
+  )
+  assert.deepEqual(sum, { bytes: 16_777_216 })
 })
