@@ -58,7 +58,6 @@ export const ERRORS = {
     'drain, in a test, could not go on until nothing was due',
     'Do what the message says: stop the other poller, or raise the limit',
   ],
-  poller_stopped: ['A poller that was stopped is started or run again', 'Create a new one'],
   database_unreachable: ['No connection to the database', 'Check the URL, and that the server is up'],
   database_refused: [
     'The database answers but does not let this role or statement through',

@@ -1,17 +1,13 @@
 // The poller: claim → attempt → classify → settle, in as many processes as you like, with nothing open while HTTP runs.
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { Claiming } from './claiming.ts'
 import { OutledgerError } from './errors.ts'
-import { codeOf, Events, type PollerEvents } from './events.ts'
-import { type Loop, loop, persist } from './loop.ts'
-import { purgeOnce, sweepOnce } from './maintenance.ts'
+import { Events, type PollerEvents } from './events.ts'
 import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from './options.ts'
-import { requireSchema } from './schema-version.ts'
+import { Run } from './run.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
-import { type SettleCounts, Settler } from './settler.ts'
-import { connect, type Database, type Executor } from './sql/executor.ts'
-import { leave } from './sql/heartbeat.ts'
+import type { SettleCounts } from './settler.ts'
+import type { Executor } from './sql/executor.ts'
 
 export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
   /** Turns a secret reference into its value; default: `env:NAME` and `file:/path`. */
@@ -40,39 +36,23 @@ export let databaseOf: (poller: Poller) => Executor
 
 export class Poller {
   static {
-    databaseOf = (poller) => poller.#db
+    databaseOf = (poller) => poller.#current().db
   }
 
   readonly name: string
   readonly #options: PollerOptions
+  readonly #resolve: ResolveSecret
   readonly #events = new Events()
-  readonly #db: Database
-  readonly #settler: Settler
-  readonly #claiming: Claiming
-  /** Aborted first on stop: no more claims. */
-  readonly #stopping = new AbortController()
-  /** Aborted last: not even the database is waited for. */
-  readonly #ending = new AbortController()
-  #loops: Loop[] = []
-  #started = false
-  /** It may have left a row among the pollers. */
-  #began = false
+  #run: Run | null = null
+  #started: Promise<void> | null = null
   #stopped: Promise<void> | null = null
+  /** So many stops were asked for: a start that waited meanwhile has been overtaken. */
+  #stops = 0
 
   constructor(options: PollerOptions, resolve: ResolveSecret) {
     this.#options = options
+    this.#resolve = resolve
     this.name = options.name ?? defaultName()
-    this.#db = connect(options.databaseUrl, { max: options.connections, deadlineMs: options.databaseDeadlineMs })
-    const own = { name: this.name, db: this.#db, events: this.#events }
-    this.#settler = new Settler({ ...own, signal: this.#ending.signal })
-    this.#claiming = new Claiming({
-      ...own,
-      options,
-      resolve,
-      settler: this.#settler,
-      stopping: this.#stopping.signal,
-      read: (during, work) => this.#read(during, () => work(this.#db)),
-    })
   }
 
   on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => void): this {
@@ -81,85 +61,69 @@ export class Poller {
   }
 
   /**
-   * Check the schema and begin.
+   * Check the schema and begin; after a stop, begin again. While a stop is under way it is waited for. The second start
+   * in a row is the first one; one that failed can be repeated.
    *
-   * @throws OutledgerError `database_unreachable`, `schema_missing`, `schema_version`, `foreign_schema`, `unsupported_database`, `poller_stopped`
+   * @throws OutledgerError `database_unreachable`, `schema_missing`, `schema_version`, `foreign_schema`, `unsupported_database`
    */
-  async start(): Promise<void> {
-    this.#requireUnstopped()
-    if (this.#started) return
-    this.#started = true
-    await requireSchema(this.#db)
-    this.#began = true
-    const { pollIntervalMs, sweepIntervalMs, purgeIntervalMs, tombstoneDays } = this.#options
-    const polling = this.#every('poll', pollIntervalMs, () => this.#claiming.pollOnce())
-    this.#claiming.onRoom = polling.wake
-    const sweeping = this.#every('sweep', sweepIntervalMs, async () => {
-      this.#events.emit('swept', await this.#read('sweep', () => sweepOnce(this.#db)))
-      return sweepIntervalMs
-    })
-    const purging = this.#every('purge', purgeIntervalMs, async () => {
-      const purged = await this.#read('purge', () => purgeOnce(this.#db, { tombstoneDays }))
-      if (purged.batches > 0) this.#events.emit('purged', purged)
-      return purgeIntervalMs
-    })
-    this.#loops = [polling, sweeping, purging]
-    this.#events.emit('started', { name: this.name })
+  start(): Promise<void> {
+    this.#started ??= this.#start()
+    return this.#started
   }
 
   /** One round: heartbeat, discovery, one claim, its attempts and their settlement. Counts are what the database wrote. */
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
-    this.#requireUnstopped()
-    this.#began = true
-    const before = this.#settler.counts()
-    const claimed = await this.#claiming.roundOnce()
-    await this.#settler.flush()
-    const after = this.#settler.counts()
-    for (const name of Object.keys(after) as (keyof SettleCounts)[]) after[name] -= before[name]
-    return { claimed, ...after }
+    await this.#stopped
+    return this.#current().runOnce()
   }
 
   /**
    * No new claims at once; requests in flight may finish within `graceMs`, then they are cut: what had been sent is
-   * settled as unknown, what had not goes back uncharged. Resolves when everything is written and closed.
+   * settled as unknown, what had not goes back uncharged. Resolves when everything is written and closed; after that it
+   * may be started again.
    */
   stop({ graceMs = this.#options.graceMs }: { graceMs?: number } = {}): Promise<void> {
+    this.#stops++
+    this.#started = null
     this.#stopped ??= this.#stop(graceMs)
     return this.#stopped
   }
 
+  async #start(): Promise<void> {
+    const stops = this.#stops
+    await this.#stopped
+    if (stops !== this.#stops) return
+    const run = this.#current()
+    try {
+      await run.start()
+    } catch (error) {
+      // Nobody need stop what never started: its connections are closed here.
+      if (!run.began) {
+        await run.stop(0)
+        if (this.#run === run) this.#run = null
+      }
+      if (stops === this.#stops) this.#started = null
+      throw error
+    }
+  }
+
   async #stop(graceMs: number): Promise<void> {
-    this.#stopping.abort()
-    const end = setTimeout(() => this.#ending.abort(), graceMs + this.#options.settleBudgetMs)
-    await Promise.all([this.#claiming.drain(graceMs), ...this.#loops.map(({ ended }) => ended)])
-    await this.#settler.flush()
-    // Once: where the database is away nobody waits for it, the others miss three heartbeats instead.
-    if (this.#began) await leave(this.#db, this.name).catch(() => {})
-    clearTimeout(end)
-    this.#ending.abort()
-    await Promise.all([this.#claiming.close(), this.#db.close()])
-    if (this.#began) this.#events.emit('stopped', { name: this.name })
+    try {
+      await this.#run?.stop(graceMs)
+    } finally {
+      this.#run = null
+      this.#stopped = null
+    }
   }
 
-  #requireUnstopped(): void {
-    if (this.#stopped !== null)
-      throw new OutledgerError('poller_stopped', `poller ${this.name} was stopped; create a new one`)
-  }
-
-  #every(during: string, pauseMs: number, once: () => Promise<number>): Loop {
-    return loop(once, {
-      signal: this.#stopping.signal,
-      pauseMs,
-      onTrouble: (error) => this.#events.emit('trouble', { during, code: codeOf(error) }),
+  #current(): Run {
+    this.#run ??= new Run({
+      name: this.name,
+      options: this.#options,
+      resolve: this.#resolve,
+      events: this.#events,
     })
-  }
-
-  /** Until the database answers, or nothing new shall begin. */
-  #read<T>(during: string, work: () => Promise<T>): Promise<T> {
-    return persist(work, {
-      signal: this.#stopping.signal,
-      onTrouble: (code, tries) => this.#events.emit('database.trouble', { during, code, tries }),
-    })
+    return this.#run
   }
 }
 

@@ -218,13 +218,3 @@ test('a round before the start is no start, and a second start none either', asy
   assert.equal(starts, 1)
   await poller.stop()
 })
-
-test('a poller that was stopped says so instead of doing nothing', async () => {
-  const db = await testDatabase()
-  for (const again of ['start', 'runOnce'] as const) {
-    const poller = testPoller(db)
-    await poller.start()
-    await poller.stop()
-    await assert.rejects(poller[again](), /^OutledgerError: poller .* was stopped; create a new one$/)
-  }
-})
