@@ -18,7 +18,9 @@ export interface AttemptEvent {
 }
 
 export interface PollerEvents {
+  /** The poller has checked the schema and begins. */
   started: [{ name: string }]
+  /** It has stopped, and everything is written. */
   stopped: [{ name: string }]
   /** A claim that leased something. */
   claimed: [{ count: number }]
@@ -30,7 +32,9 @@ export interface PollerEvents {
   fenced: [{ deliveryId: string; number: number; late: boolean }]
   /** Leases given back uncharged. */
   released: [{ count: number; reason: string; delayMs: number }]
+  /** A sweep has run: heads promoted, pollers forgotten, lanes that nobody looks after. */
   swept: [{ promoted: number; forgotten: number; overdueLanes: number }]
+  /** A purge has deleted something. */
   purged: [{ deliveries: number; batches: number; tombstonesExpired: number }]
   /** A statement failed and is tried again. */
   'database.trouble': [{ during: string; code: string; tries: number }]
