@@ -19,4 +19,5 @@ export function pollerEvents(): string[][] {
   return events
 }
 
-const fieldsOf = (type: string): string => [...type.matchAll(/(\w+): /g)].map(([, name]) => code(name as string)).join(', ')
+const fieldsOf = (type: string): string =>
+  [...type.matchAll(/(\w+): /g)].map(([, name]) => code(name as string)).join(', ')

@@ -27,7 +27,10 @@ export const SECTIONS: Readonly<Record<string, (views: readonly View[]) => strin
       Object.entries(MOVES).map(([verb, moves]) => [code(verb), moves]),
     ),
   events: () => table(['event', 'when', 'with'], pollerEvents()),
-  views: (views) => views.map((view) => folded(`<code>outbox.${view.name}</code>: ${view.comment}`, columnsOf(view, views))).join('\n\n'),
+  views: (views) =>
+    views
+      .map((view) => folded(`<code>outbox.${view.name}</code>: ${view.comment}`, columnsOf(view, views)))
+      .join('\n\n'),
   verbs: () => table(['verb', 'does'], verbRows()),
   flags: () => table(['flag', 'of', 'meaning'], flagRows()),
   common: () =>

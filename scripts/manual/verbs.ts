@@ -28,7 +28,12 @@ export function flagRows(): string[][] {
       if (elsewhere(spec)) continue
       const { doc, oneOf, default: value } = spec
       const words = oneOf === undefined ? '' : `: ${oneOf.map(code).join(', ')}`
-      const given = value === undefined ? ' (required)' : value === null || value === false ? '' : ` (default ${code(String(value))})`
+      const given =
+        value === undefined
+          ? ' (required)'
+          : value === null || value === false
+            ? ''
+            : ` (default ${code(String(value))})`
       const meaning = `${withFlags(doc, options)}${words}${given}`
       const row = rows.get(`${option} ${meaning}`) ?? { flag: code(`--${flagOf(option)}`), of: [], meaning }
       row.of.push(code(name))

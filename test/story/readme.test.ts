@@ -1,38 +1,39 @@
-// The README's example is run as it stands there, against a real database and a real receiver.
+// What a new user does with nothing but README.md: the example, and the first event of one's own, as they stand there.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { freePort } from '../../scripts/embedded-postgres.ts'
 import { testDatabase } from '../support/database.ts'
+import { blocksOf, sectionOf } from '../support/manual.ts'
 import { startPeer } from '../support/peer.ts'
+import { startWorker } from '../support/process.ts'
+import { caughtCli } from '../support/screen.ts'
 import { testSecretValue } from '../support/secret.ts'
+import { ROOT, snippetFolder, wayOf, writeBlock } from '../support/snippets.ts'
+import { until } from '../support/until.ts'
 
-const root = new URL('../..', import.meta.url).pathname
+const folder = snippetFolder('story')
+const [example, ...programs] = blocksOf('ts').filter((block) => wayOf(block) === 'story')
 
-test('the example of the README delivers capture-1842, and its SQL shows it', async (t) => {
-  const readme = await readFile(join(root, 'README.md'), 'utf8')
-  const example = /```ts\n([\s\S]+?)```/.exec(readme)?.[1]
-  assert.ok(example)
-  assert.ok(example.trim().split('\n').length <= 22, 'the example is about twenty lines')
-  const db = await testDatabase()
-  const peer = await startPeer()
-  await db.query('create table payment (id int primary key, cents int)')
-  // Inside the project, so that the package's dependencies and its own name resolve.
-  const folder = join(root, 'node_modules', `.readme-${process.pid}`)
-  t.after(() => rm(folder, { recursive: true, force: true }))
-  await mkdir(folder)
-  const file = join(folder, 'example.mts')
-  await writeFile(file, example.replace(`'outledger'`, `'${root}src/index.ts'`))
-  const env = { ...process.env, DATABASE_URL: db.url, CLINIC_URL: peer.url, CLINIC_SECRET: testSecretValue }
+function start(file: string, env: Record<string, string>): ChildProcess & { readonly stdout: NodeJS.ReadableStream } {
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
-    env,
-    cwd: root,
+    env: { ...process.env, CLINIC_SECRET: testSecretValue, ...env },
+    cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  t.after(() => child.kill('SIGKILL'))
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
+  after(() => child.kill('SIGKILL'))
+  child.stdout.setEncoding('utf8')
+  return child
+}
+
+test('the example of README.md delivers capture-1842', async () => {
+  assert.ok(example && example.text.trim().split('\n').length <= 22, 'the example is about twenty lines')
+  const [db, peer] = await Promise.all([testDatabase(), startPeer()])
+  await db.query('create table payment (id int primary key, cents int)')
+  const child = start(writeBlock(folder, example, '.mts'), { DATABASE_URL: db.url, CLINIC_URL: peer.url })
+  const [line] = await once(child.stdout, 'data')
   assert.equal(line, 'capture-1842 delivered\n')
   assert.deepEqual(
     peer.received.map(({ key, number, body }) => [key, number, body.toString()]),
@@ -40,14 +41,51 @@ test('the example of the README delivers capture-1842, and its SQL shows it', as
   )
   child.kill('SIGTERM')
   await once(child.stdout, 'close')
-
-  const statements = [...readme.matchAll(/```sql\n([\s\S]+?)```/g)].map((block) => block[1] as string)
-  assert.equal(statements.length, 2)
-  const session = await db.sql.reserve()
-  for (const statement of statements) await session.unsafe(statement)
-  session.release()
-  assert.deepEqual(await db.query('select key, state from outbox.deliveries order by key'), [
+  assert.deepEqual(await db.query('select key, state from outbox.deliveries'), [
     { key: 'capture-1842', state: 'delivered' },
-    { key: 'capture-1843', state: 'waiting' },
   ])
+})
+
+test('the first event of a new user comes to the receiver of a new user', async () => {
+  const [db, port] = await Promise.all([testDatabase({ template: null }), freePort()])
+  process.env.CLINIC_SECRET = testSecretValue
+  process.env.DATABASE_URL = db.url
+  const files = new Map(programs.map((block) => [block.file, writeBlock(folder, block)]))
+  const told: string[] = []
+  const answers = new Map<string, string>()
+  const outledger = async (line: string) => {
+    const args = line.replace('127.0.0.1:4000', `127.0.0.1:${port}`).split(' ')
+    const { code, stdout, stderr } = await caughtCli(db.url, args)
+    assert.deepEqual([code, stderr], [0, ''], line)
+    answers.set(args[0] as string, stdout)
+  }
+  const steps: readonly (readonly [pattern: RegExp, step: (rest: string) => unknown])[] = [
+    // test/package.test.ts installs the package; the environment stands above.
+    [/^(?:npm (?:init|install)|export) (.+)$/, () => {}],
+    [
+      /^node (\S+) &$/,
+      (file) => {
+        const child = start(files.get(file) as string, { PORT: String(port) })
+        child.stdout.on('data', (text) => told.push(text))
+      },
+    ],
+    [/^node (\S+)$/, (file) => import(pathToFileURL(files.get(file) as string).href)],
+    [/^npx outledger (work)$/, () => startWorker(db)],
+    [/^npx outledger (.+)$/, outledger],
+  ]
+  const commands = [...sectionOf('## Your first event').matchAll(/```sh\n([\s\S]+?)```/g)].flatMap(([, text = '']) =>
+    text.trim().split('\n'),
+  )
+  assert.ok(commands.length > 8)
+  for (const command of commands) {
+    const [pattern, step] = steps.find(([pattern]) => pattern.test(command)) ?? []
+    assert.ok(pattern && step, command)
+    await step(pattern.exec(command)?.[1] ?? '')
+    if (command.endsWith('work')) await until('the receiver has it', () => told.length > 0)
+    else if (command.startsWith('npx outledger show'))
+      answers.set(`show ${answers.has('show') ? 'after' : 'before'}`, answers.get('show') ?? '')
+  }
+  assert.deepEqual(told, ['taken 1 hello-1 {"hello":"clinic"}\n'])
+  assert.match(answers.get('show') ?? '', /^hello-1 · delivered/)
+  assert.match(answers.get('status') ?? '', /clinic/)
 })
