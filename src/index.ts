@@ -1,4 +1,11 @@
 // The public names of outledger.
+export {
+  type CheckedEvent,
+  type DefinedEvents,
+  defineEvents,
+  type EventMessage,
+  type EventSchema,
+} from './defined-events.ts'
 export { type EndpointGiven, listEndpoints, putEndpoint } from './endpoints.ts'
 export { ERRORS, type ErrorCode, OutledgerError } from './errors.ts'
 export type { AttemptEvent, PollerEvents } from './events.ts'
