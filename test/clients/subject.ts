@@ -15,6 +15,8 @@ export interface Subject {
   readonly name: string
   /** The twins of its transaction: what an app passes by mistake. */
   readonly roots: Readonly<Record<string, Handle>>
+  /** Only the server can tell its twin. */
+  readonly alike?: true
   /** Commits when `work` resolves, rolls back when it rejects. */
   begin<T>(work: (tx: Handle) => Promise<T>, isolation?: Isolation): Promise<T>
   /** The client's own savepoint, or its own statement for it. */
@@ -133,6 +135,7 @@ export async function olderPgSubject(url: string): Promise<Subject> {
   return {
     name: 'node-postgres without getTransactionStatus',
     roots: { 'a client that has not begun': older(alone) },
+    alike: true,
     ...byHand(pool, older),
     close: () => Promise.all([pool.end(), alone.end()]),
   }
@@ -170,6 +173,7 @@ export function runSubject(url: string): Subject {
   return {
     name: 'any client behind { run }',
     roots: { 'a run on the pool': handleOf(pool) },
+    alike: true,
     ...byHand(pool, handleOf),
     close: () => pool.end(),
   }
