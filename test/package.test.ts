@@ -9,7 +9,7 @@ import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { migrationSql } from '../src/migrate.ts'
 import { testDatabase } from './support/database.ts'
-import { bin, installedPackage, output } from './support/package.ts'
+import { bin, environment, installedPackage, output } from './support/package.ts'
 import { startPeer } from './support/peer.ts'
 import { testSecretValue } from './support/secret.ts'
 import { filesBelow, textOf } from './support/source.ts'
@@ -39,15 +39,13 @@ const compile = (module: string, moduleResolution: string, ...more: string[]) =>
   const args = ['example.ts', 'entries.ts', ...options, '--module', module, '--moduleResolution', moduleResolution]
   return output(bin('tsc'), ['--ignoreConfig', ...args, ...more], { cwd: app })
 }
-const environment = { ...process.env, DATABASE_URL: '', npm_config_offline: 'true' }
-const outledger = (...args: string[]) =>
-  output(join(app, 'node_modules/.bin/outledger'), args, { cwd: app, env: environment })
+const outledger = (...args: string[]) => output(join(app, 'node_modules/.bin/outledger'), args, { cwd: app })
 
 // All side by side; each test waits for its own.
 const nodenext = compile('nodenext', 'nodenext', '--outDir', 'out')
 const bundler = compile('esnext', 'bundler', '--noEmit')
 const attw = output(bin('attw'), [tarball, '--profile', 'esm-only', '--format', 'ascii', '--no-color'], { cwd: app })
-const help = output('npx', ['outledger', '--help'], { cwd: app, env: environment })
+const help = output('npx', ['outledger', '--help'], { cwd: app })
 const printed = outledger('migrate', '--print')
 
 test('the package holds what is run, its types and its migrations, and nothing else', async () => {
@@ -100,7 +98,7 @@ test('every entry can be imported, and the example of the README delivers', asyn
   assert.match(imported.stdout, /createPoller/)
 
   await db.query('create table payment (id int primary key, cents int)')
-  const env = { ...process.env, DATABASE_URL: db.url, CLINIC_URL: peer.url, CLINIC_SECRET: testSecretValue }
+  const env = { ...environment, DATABASE_URL: db.url, CLINIC_URL: peer.url, CLINIC_SECRET: testSecretValue }
   const child = spawn(process.execPath, ['out/example.js'], { env, cwd: app, stdio: ['ignore', 'pipe', 'inherit'] })
   t.after(() => child.kill('SIGKILL'))
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data')

@@ -11,6 +11,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** A command of ours, by its name in node_modules/.bin. */
 export const bin = (name: string): string => join(root, 'node_modules/.bin', name)
 
+// Started under npm or npx itself: its settings for us (which package, which command) are not those of the app.
+const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
+
+/** The environment of a project of its own, where nothing is downloaded. */
+export const environment = { ...inherited, DATABASE_URL: '', npm_config_offline: 'true' }
+
 export interface Output {
   readonly code: number
   readonly stdout: string
@@ -18,8 +24,8 @@ export interface Output {
 }
 
 /** Run to its end; a failure is an answer too. */
-export function output(file: string, args: readonly string[], options: { cwd: string; env?: NodeJS.ProcessEnv }) {
-  return promisify(execFile)(file, args, { maxBuffer: 1e8, ...options }).then(
+export function output(file: string, args: readonly string[], { cwd }: { cwd: string }) {
+  return promisify(execFile)(file, args, { maxBuffer: 1e8, cwd, env: environment }).then(
     ({ stdout, stderr }): Output => ({ code: 0, stdout, stderr }),
     (error: ExecFileException & { stdout: string; stderr: string }): Output => ({
       code: Number(error.code),
