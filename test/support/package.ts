@@ -24,8 +24,12 @@ export interface Output {
 }
 
 /** Run to its end; a failure is an answer too. */
-export function output(file: string, args: readonly string[], { cwd }: { cwd: string }) {
-  return promisify(execFile)(file, args, { maxBuffer: 1e8, cwd, env: environment }).then(
+export function output(
+  file: string,
+  args: readonly string[],
+  { cwd, env = environment }: { cwd: string; env?: NodeJS.ProcessEnv },
+) {
+  return promisify(execFile)(file, args, { maxBuffer: 1e8, cwd, env }).then(
     ({ stdout, stderr }): Output => ({ code: 0, stdout, stderr }),
     (error: ExecFileException & { stdout: string; stderr: string }): Output => ({
       code: Number(error.code),
