@@ -13,6 +13,7 @@ ALTER TABLE "outbox"."endpoint" ADD COLUMN "unreviewed" text;--> statement-break
 CREATE INDEX "operation_subject" ON "outbox"."operation" USING btree ("subject","id");--> statement-breakpoint
 CREATE INDEX "receipt_undelivered" ON "outbox"."receipt" USING btree ("ending","delivery_id") WHERE "outbox"."receipt"."ending" <> 'delivered';--> statement-breakpoint
 CREATE INDEX "receipt_unknown" ON "outbox"."receipt" USING btree ("delivery_id") WHERE "outbox"."receipt"."certainty" = 'unknown';--> statement-breakpoint
+CREATE INDEX "queue_lost" ON "outbox"."queue" USING btree ("next_attempt_at") WHERE "outbox"."queue"."lost" > 0;--> statement-breakpoint
 INSERT INTO outbox.version (major) VALUES (1);
 --> statement-breakpoint
 REVOKE ALL ON outbox.version FROM PUBLIC;

@@ -8,7 +8,8 @@ import type { PollerOptions } from './options.ts'
 import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
-import { claim } from './sql/claim.ts'
+import { Solo } from './solo.ts'
+import { type Claimed, claim, claimAlone, type LeaseOptions } from './sql/claim.ts'
 import { endpointsById } from './sql/endpoint.ts'
 import type { Executor } from './sql/executor.ts'
 import { Targets } from './targets.ts'
@@ -42,6 +43,7 @@ export class Claiming {
   readonly #lanes: Lanes
   readonly #slots: Slots
   readonly #lookout: Lookout
+  readonly #solo = new Solo()
   /** Faults of ours in a row for each endpoint; those of one claim are one. */
   readonly #faults = new Map<number, { token: string; count: number }>()
   #idleMs = 0
@@ -60,7 +62,7 @@ export class Claiming {
       onEnded: (leased, ended) => this.#ended(leased, ended),
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
-    this.#lookout = new Lookout(this.#lanes, {
+    this.#lookout = new Lookout(this.#lanes, this.#solo, {
       name,
       heartbeatMs: options.heartbeatMs,
       discoverMs: options.pollIntervalMs,
@@ -68,12 +70,15 @@ export class Claiming {
     })
   }
 
-  /** One whole round, whatever the rhythm says: heartbeat, discovery, one claim and its attempts. */
+  /** One whole round, whatever the rhythm says: heartbeat, discovery, one claim and its attempts; what is tried alone comes before. */
   async roundOnce(): Promise<number> {
     await this.#lookout.lookNow()
     this.#lanes.forgetFloors()
-    const claimed = (await this.claimOnce()) ?? 0
-    await this.#slots.untilIdle()
+    let claimed = 0
+    do {
+      claimed += (await this.claimOnce()) ?? 0
+      await this.#slots.untilIdle()
+    } while (this.#solo.running)
     return claimed
   }
 
@@ -92,6 +97,7 @@ export class Claiming {
   /** One turn of the claiming loop; answers how long to pause. */
   async pollOnce(): Promise<number> {
     await this.#lookout.look()
+    this.#giveBack(this.#slots.withdrawStale(), 'lease_too_short')
     const claimed = await this.claimOnce()
     const { pollIntervalMs } = this.#own.options
     if (claimed === null) return pollIntervalMs
@@ -102,27 +108,68 @@ export class Claiming {
     // Nothing there: look again sooner after a busy time, and at the known moment when the next retry is due.
     this.#idleMs = Math.min(pollIntervalMs, Math.max(this.#idleMs * 2, pollIntervalMs / 16))
     this.#lookout.discoverNext()
-    return Math.min(this.#idleMs, this.#lanes.nextDueMs(performance.now()) + 1)
+    const now = performance.now()
+    return Math.min(this.#idleMs, this.#lanes.nextDueMs(now) + 1, this.#solo.restMs(now))
   }
 
-  /** Claims what there is room for; null when there is no room. */
+  /** Claims what there is room for; null when there is no room, or when the process is emptied for one that is tried alone. */
   async claimOnce(): Promise<number | null> {
-    const { leaseMs, timeoutMs, slots } = this.#own.options
+    if (this.#solo.running) {
+      if (!(await this.#isEmpty())) return null
+      this.#solo.end(performance.now())
+      this.#lookout.discoverNext()
+    }
+    if (this.#solo.mayEmpty(performance.now())) return (await this.#isEmpty()) ? this.#claimAlone() : null
+    const claimed = await this.#claimTogether()
+    // Nothing else to do: it need not wait for its turn.
+    return claimed === 0 && this.#solo.waiting && (await this.#isEmpty()) ? this.#claimAlone() : claimed
+  }
+
+  /** Nothing is leased here, and what has been learned is written: a crash now is charged to nobody. */
+  async #isEmpty(): Promise<boolean> {
+    if (!this.#slots.idle) return false
+    await this.#own.settler.flush()
+    return true
+  }
+
+  /** Whatever comes of it, its turn ends with the claim that finds the process empty again. */
+  #claimAlone(): Promise<number> {
+    const ids = this.#solo.begin(performance.now())
+    return this.#lease(
+      (db, lease) => claimAlone(db, { ...lease, ids }),
+      (claimed) => this.#lanes.takenAlone(claimed),
+    )
+  }
+
+  async #claimTogether(): Promise<number | null> {
+    const { slots } = this.#own.options
     const room = this.#slots.room()
     const total = room.free + room.ahead
     if (total === 0 || this.#own.settler.waiting > slots * BACKLOG_PER_SLOT) return null
-    const wishes = this.#lanes.wishes(room, performance.now())
-    if (wishes.length === 0) return this.#slots.idle ? 0 : null
+    const lanes = this.#lanes.wishes(room, performance.now())
+    if (lanes.length === 0) return this.#slots.idle ? 0 : null
+    return this.#lease(
+      (db, lease) => claim(db, { ...lease, lanes, total, slackMs: SLACK_MS }),
+      (claimed) => this.#lanes.taken(lanes, claimed, total),
+    )
+  }
+
+  /** Leases, counts and sends; how many. */
+  async #lease(
+    take: (db: Executor, lease: LeaseOptions) => Promise<Claimed>,
+    count: (claimed: Claimed) => void,
+  ): Promise<number> {
+    const { leaseMs, timeoutMs } = this.#own.options
     let token = ''
     let startedAt = 0
     const claimed = await this.#own.read('claim', (db) => {
       // A new token for every try: the one whose answer was lost may have leased rows, and a token leases only once.
       token = randomUUID()
       startedAt = performance.now()
-      return claim(db, { lanes: wishes, total, slackMs: SLACK_MS, leaseMs, timeoutMs, token, poller: this.#own.name })
+      return take(db, { leaseMs, timeoutMs, token, poller: this.#own.name })
     })
     const clockOffsetMs = claimed.nowMs - performance.now()
-    this.#lanes.taken(wishes, claimed, total)
+    count(claimed)
     if (claimed.claims.length === 0) return 0
     this.#own.events.emit('claimed', { count: claimed.claims.length })
     const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))

@@ -3,6 +3,7 @@ import type { Sender, WireFacts } from './attempt.ts'
 import { findingOf } from './core/classify.ts'
 import { settlementOf } from './core/settlement.ts'
 import { signatureHeader } from './core/signature.ts'
+import { trialOf } from './core/trial.ts'
 import type { AttemptEvent } from './events.ts'
 import type { Pending } from './settler.ts'
 import type { Claim } from './sql/claim.ts'
@@ -40,9 +41,10 @@ export async function attemptDelivery(
   timeoutMs: number,
 ): Promise<Ended> {
   const { claim } = leased
+  if (trialOf(claim.lost) === 'poison') return neverAgain(leased, target, 'poison')
   if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
-    return keyWindowPassed(leased, target)
+    return neverAgain(leased, target, 'key_window_passed')
   if (claim.payload === null) return { kind: 'release', reason: 'payload_unavailable' }
   const body = Buffer.from(claim.payload)
   const facts = await sender.send({
@@ -93,15 +95,14 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
   return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement)
 }
 
-/** Too late to be recognised as a repetition, and perhaps applied: never sent again by itself. */
-function keyWindowPassed(leased: LeasedClaim, { endpoint, url }: Target): Ended {
-  const reason = 'key_window_passed'
+/** Perhaps applied, and not sent again by itself: too late to be recognised as a repetition, or the end of every process that tries. */
+function neverAgain(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTarget, reason: string): Ended {
   const verdict = leased.claim.keyed && endpoint.onDead === 'block' ? 'block' : 'dead'
   const facts = { ...NOT_SENT, phase: 'prepare', error: reason } as const
   return ended(
     leased,
     endpoint,
-    url.host,
+    'url' in target ? target.url.host : null,
     facts,
     { outcome: 'unknown', reason },
     { verdict, delayMs: 0, endReason: reason },

@@ -1,6 +1,6 @@
 // Which lanes are mine, which of them are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
 import { isOwner, nameHash } from './core/rendezvous.ts'
-import type { Claimed, LaneWish } from './sql/claim.ts'
+import type { Claimed, LaneWish, Suspect } from './sql/claim.ts'
 import type { LaneRow } from './sql/discover.ts'
 
 /** Lanes asked for in one claim. */
@@ -132,6 +132,17 @@ export class Lanes {
         lane.floor = nowMs
       } else lane.floor = Math.max(lane.floor ?? 0, passed.get(lane.key) ?? 0) || null
     }
+  }
+
+  /** Is this one for this poller to try alone? Its lane's owner does, or anybody when it has been due for long. */
+  mayTry({ endpoint_id: endpointId, lane: number, overdue_ms: overdueMs }: Suspect): boolean {
+    const lane = this.#lane(endpointId, number)
+    return lane.mine || overdueMs > lane.takeOverMs
+  }
+
+  /** A lease that no lane was asked for. */
+  takenAlone({ claims }: Claimed): void {
+    for (const { endpoint_id: endpointId, lane } of claims) this.#lane(endpointId, lane).held++
   }
 
   /** May another request of this lane be sent? If so it counts from now on. */

@@ -1,5 +1,7 @@
 // Heartbeat and discovery, from the loop that claims: a poller that hangs there stops beating, and is seen to be dead.
 import type { Lanes } from './lanes.ts'
+import { type Solo, SUSPECTS_LIMIT } from './solo.ts'
+import { suspects } from './sql/claim.ts'
 import { discover, type LaneRow } from './sql/discover.ts'
 import type { Executor } from './sql/executor.ts'
 import { beat } from './sql/heartbeat.ts'
@@ -16,12 +18,14 @@ export interface LookoutOptions {
 
 export class Lookout {
   readonly #lanes: Lanes
+  readonly #solo: Solo
   readonly #options: LookoutOptions
   #beatAt = 0
   #discoverAt = 0
 
-  constructor(lanes: Lanes, options: LookoutOptions) {
+  constructor(lanes: Lanes, solo: Solo, options: LookoutOptions) {
     this.#lanes = lanes
+    this.#solo = solo
     this.#options = options
   }
 
@@ -54,6 +58,8 @@ export class Lookout {
       if (page.length < PAGE) break
     }
     this.#lanes.learn(rows, performance.now())
+    const suspected = await read('discover', (db) => suspects(db, { limit: SUSPECTS_LIMIT }))
+    this.#solo.learn(suspected, (suspect) => this.#lanes.mayTry(suspect))
     this.#discoverAt = performance.now() + discoverMs
   }
 }

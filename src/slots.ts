@@ -50,6 +50,14 @@ export class Slots {
     return this.#ready.splice(0)
   }
 
+  /** What waits behind others until its lease is too short to be sent under: returned, not kept until it runs out. */
+  withdrawStale(): LeasedClaim[] {
+    const stale = this.#ready.filter((leased) => this.#isTooShort(leased))
+    if (stale.length > 0) this.#ready = this.#ready.filter((leased) => !stale.includes(leased))
+    if (stale.length > 0 && this.idle) this.#tellIdle()
+    return stale
+  }
+
   /** Cut every request in flight; each ends by what had been sent. */
   abortAll(): void {
     this.#sender.abortAll()
@@ -84,7 +92,7 @@ export class Slots {
       this.#options.lanes.ended(leased.claim.endpoint_id, leased.claim.lane, performance.now() - startedAt)
       this.#options.onEnded(leased, ended)
       this.#fill()
-      if (this.idle) for (const resolve of this.#whenIdle.splice(0)) resolve()
+      if (this.idle) this.#tellIdle()
     }
     this.#attempt(leased).then(end, (error) => {
       this.#options.onFault(error)
@@ -92,13 +100,23 @@ export class Slots {
     })
   }
 
+  #tellIdle(): void {
+    for (const resolve of this.#whenIdle.splice(0)) resolve()
+  }
+
+  #timeoutMs({ claim }: LeasedClaim): number {
+    return this.#options.targets.get(claim.endpoint_id).endpoint.timeoutMs ?? this.#options.timeoutMs
+  }
+
+  // The request must end, and its outcome be written, before somebody else may lease the delivery.
+  #isTooShort(leased: LeasedClaim): boolean {
+    const leftMs = leased.startedAt + leased.claim.lease_ms - performance.now()
+    return leftMs < this.#timeoutMs(leased) + this.#options.settleBudgetMs
+  }
+
   async #attempt(leased: LeasedClaim): Promise<Ended> {
-    const { claim, startedAt } = leased
-    const target = this.#options.targets.get(claim.endpoint_id)
-    const timeoutMs = target.endpoint.timeoutMs ?? this.#options.timeoutMs
-    const leftMs = startedAt + claim.lease_ms - performance.now()
-    // The request must end, and its outcome be written, before somebody else may lease the delivery.
-    if (leftMs < timeoutMs + this.#options.settleBudgetMs) return { kind: 'release', reason: 'lease_too_short' }
-    return attemptDelivery(this.#sender, leased, target, timeoutMs)
+    if (this.#isTooShort(leased)) return { kind: 'release', reason: 'lease_too_short' }
+    const target = this.#options.targets.get(leased.claim.endpoint_id)
+    return attemptDelivery(this.#sender, leased, target, this.#timeoutMs(leased))
   }
 }

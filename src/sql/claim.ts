@@ -1,5 +1,7 @@
 /** waiting | leased → leased */
 // Take due rows of several lanes at once, with a limit for each; a run-out lease is a due row, and its attempt was lost.
+// What has been lost too often is passed over, and taken by a claim of its own: it is tried alone (case C07).
+import { ALONE_FROM } from '../core/trial.ts'
 import { arrayLiteral, type Executor } from './executor.ts'
 import { lostAttempts } from './lost.ts'
 
@@ -43,11 +45,7 @@ export interface Claimed {
   readonly claims: Claim[]
 }
 
-export interface ClaimOptions {
-  readonly lanes: readonly LaneWish[]
-  /** At most so many rows in all. */
-  readonly total: number
-  readonly slackMs: number
+export interface LeaseOptions {
   /** Lease of an endpoint whose timeout is at most `timeoutMs`; a longer timeout lengthens the lease by the difference. */
   readonly leaseMs: number
   readonly timeoutMs: number
@@ -56,21 +54,36 @@ export interface ClaimOptions {
   readonly poller: string
 }
 
+export interface ClaimOptions extends LeaseOptions {
+  readonly lanes: readonly LaneWish[]
+  /** At most so many rows in all. */
+  readonly total: number
+  readonly slackMs: number
+}
+
+/** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
+const suspect = `(q.lost >= ${ALONE_FROM} or q.lost >= ${ALONE_FROM - 1} and q.token is not null)`
+
+const open = (endpointId: string) => `(
+    select true from outbox.endpoint e
+    where e.id = ${endpointId} and e.paused_at is null
+      and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
+      and (e.tripped_until is null or e.tripped_until <= statement_timestamp()) limit 1)`
+
+const HEAD = `(q.ordering_key is null or not exists (
+        select from outbox.queue h
+        where h.endpoint_id = q.endpoint_id and h.ordering_key = q.ordering_key and h.delivery_id < q.delivery_id))`
+
 // The CTE with the row lock must be MATERIALIZED: as a subquery of IN or FROM its LIMIT does not hold (case C01).
 // Nothing is joined to queue: with statistics taken while it was empty such a join turns into table x batch.
-const text = `
-with want as materialized (
+const lanesPicked = `want as materialized (
   select w.endpoint_id, w.lane, w.n,
-         coalesce(to_timestamp((w.floor - $6::text::int) / 1000.0), '-infinity') as floor
+         coalesce(to_timestamp((w.floor - $10::text::int) / 1000.0), '-infinity') as floor
   from (select distinct on (u.endpoint_id, u.lane) u.*
-        from unnest($1::text::int[], $2::text::smallint[], $3::text::int[], $4::text::bigint[])
+        from unnest($5::text::int[], $6::text::smallint[], $7::text::int[], $8::text::bigint[])
              with ordinality as u(endpoint_id, lane, n, floor, ord)
         order by u.endpoint_id, u.lane, u.ord) w
-  cross join lateral (
-    select from outbox.endpoint e
-    where e.id = w.endpoint_id and e.paused_at is null
-      and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and (e.tripped_until is null or e.tripped_until <= statement_timestamp()) limit 1) e
+  where ${open('w.endpoint_id')}
   order by w.ord
 ), picked as materialized (
   select q.*
@@ -79,18 +92,30 @@ with want as materialized (
     from outbox.queue q
     where q.endpoint_id = w.endpoint_id and q.lane = w.lane
       and q.next_attempt_at >= w.floor and q.next_attempt_at <= statement_timestamp()
-      and (q.ordering_key is null or not exists (
-        select from outbox.queue h
-        where h.endpoint_id = q.endpoint_id and h.ordering_key = q.ordering_key and h.delivery_id < q.delivery_id))
+      and not ${suspect} and ${HEAD}
     order by q.next_attempt_at
     limit w.n
     for no key update skip locked) q
-  limit $5::text::int
-), ${lostAttempts('picked')}, leased as (
+  limit $9::text::int
+)`
+
+// By id, so that nothing is walked through to find it.
+const suspectPicked = `picked as materialized (
+  select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
+  from outbox.queue q
+  where q.delivery_id = any ($5::text::bigint[]) and q.next_attempt_at <= statement_timestamp()
+    and ${suspect} and ${HEAD} and ${open('q.endpoint_id')}
+  order by q.next_attempt_at
+  limit 1
+  for no key update skip locked
+)`
+
+const leasing = (picked: string): string => `
+with ${picked}, ${lostAttempts('picked')}, leased as (
   update outbox.queue q
-  set ready_at = q.next_attempt_at, leased_at = clock_timestamp(), leased_by = $10::text, token = $9::text::uuid,
-      next_attempt_at = clock_timestamp() + interval '1 millisecond' * ($7::text::int + greatest(0, coalesce(
-        (select e.timeout_ms from outbox.endpoint e where e.id = q.endpoint_id), 0) - $8::text::int)),
+  set ready_at = q.next_attempt_at, leased_at = clock_timestamp(), leased_by = $4::text, token = $3::text::uuid,
+      next_attempt_at = clock_timestamp() + interval '1 millisecond' * ($1::text::int + greatest(0, coalesce(
+        (select e.timeout_ms from outbox.endpoint e where e.id = q.endpoint_id), 0) - $2::text::int)),
       attempts = q.attempts + 1,
       first_attempt_at = coalesce(q.first_attempt_at, clock_timestamp()),
       lost = case when q.token is null then q.lost else q.lost + 1 end,
@@ -117,23 +142,62 @@ left join (
 ) c on true
 order by c.ready_at`
 
+const togetherText = leasing(lanesPicked)
+const aloneText = leasing(suspectPicked)
+
 /** Lease due rows. A row that another transaction holds is skipped; a stopped endpoint's lanes give nothing. */
-export async function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
+export function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
   const { lanes } = options
-  const rows = await db.run<Claim & { now_ms: number }>(text, [
+  return claimed(db, togetherText, options, [
     arrayLiteral(lanes.map((l) => l.endpointId)),
     arrayLiteral(lanes.map((l) => l.lane)),
     arrayLiteral(lanes.map((l) => l.limit)),
     arrayLiteral(lanes.map((l) => l.floor)),
     String(options.total),
     String(options.slackMs),
-    String(options.leaseMs),
-    String(options.timeoutMs),
-    options.token,
-    options.poller,
+  ])
+}
+
+/** Lease one of these, the longest due first, if it still has to be tried alone and nobody else has it. */
+export function claimAlone(
+  db: Executor,
+  options: LeaseOptions & { readonly ids: readonly string[] },
+): Promise<Claimed> {
+  return claimed(db, aloneText, options, [arrayLiteral(options.ids)])
+}
+
+async function claimed(db: Executor, text: string, options: LeaseOptions, values: string[]): Promise<Claimed> {
+  const { leaseMs, timeoutMs, token, poller } = options
+  const rows = await db.run<Claim & { now_ms: number }>(text, [
+    String(leaseMs),
+    String(timeoutMs),
+    token,
+    poller,
+    ...values,
   ])
   // There is always a row: without a claim it only tells the clock.
   const first = rows[0]
   if (first === undefined) throw new Error('claim returned no clock')
   return { nowMs: first.now_ms, claims: first.delivery_id === null ? [] : rows }
+}
+
+export interface Suspect {
+  readonly delivery_id: string
+  readonly endpoint_id: number
+  readonly lane: number
+  readonly overdue_ms: number
+}
+
+// Only rows with a loss are in the index queue_lost, and those are few.
+const suspectsText = `
+select q.delivery_id::text, q.endpoint_id, q.lane,
+       least(2147483647, extract(epoch from statement_timestamp() - q.next_attempt_at) * 1000)::int as overdue_ms
+from outbox.queue q
+where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id')}
+order by q.next_attempt_at
+limit $1::text::int`
+
+/** Due deliveries that have to be tried alone, the longest due first. */
+export function suspects(db: Executor, { limit }: { limit: number }): Promise<Suspect[]> {
+  return db.run<Suspect>(suspectsText, [String(limit)])
 }

@@ -142,6 +142,8 @@ export const queue = outboxSchema.table(
   },
   (t) => [
     index('queue_lane').on(t.endpointId, t.lane, t.nextAttemptAt),
+    // Losses are rare: what has to be tried alone is found without a look at the rest.
+    index('queue_lost').on(t.nextAttemptAt).where(sql`${t.lost} > 0`),
     index('queue_order').on(t.endpointId, t.orderingKey, t.deliveryId).where(sql`${t.orderingKey} is not null`),
     index('queue_parked')
       .on(t.endpointId, t.orderingKey, t.deliveryId)

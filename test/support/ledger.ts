@@ -1,6 +1,6 @@
 // Rows as the verbs of src/sql take and leave them: an endpoint with one lane, messages, leases, results.
 import { randomUUID } from 'node:crypto'
-import { type Claim, claim } from '../../src/sql/claim.ts'
+import { type Claim, claim, claimAlone } from '../../src/sql/claim.ts'
 import { type EndpointRow, type EndpointSettings, putEndpoint } from '../../src/sql/endpoint.ts'
 import { type EnqueueRow, enqueue } from '../../src/sql/enqueue.ts'
 import type { Executor } from '../../src/sql/executor.ts'
@@ -75,6 +75,13 @@ export async function lease(
   const lanes = [{ endpointId: id, lane: LANE, limit, floor }]
   const token = randomUUID()
   const { claims } = await claim(db, { lanes, total: limit, slackMs, leaseMs, timeoutMs: 20_000, token, poller })
+  return claims.map((row) => ({ ...row, token }))
+}
+
+/** Claim the one that has to be tried alone, if it is due. */
+export async function leaseAlone(db: Executor, ids: readonly string[]): Promise<Leased[]> {
+  const token = randomUUID()
+  const { claims } = await claimAlone(db, { ids, leaseMs: 30_000, timeoutMs: 20_000, token, poller: 'p-1' })
   return claims.map((row) => ({ ...row, token }))
 }
 
