@@ -25,13 +25,17 @@ export async function leave(db: Executor, name: string): Promise<void> {
 }
 
 const forgetText = `
-with gone as (
-  delete from outbox.poller p where p.beat_at < statement_timestamp() - greatest(interval '1 day', 100 * p.heartbeat_ms * interval '1 millisecond')
+with dead as materialized (
+  select p.name from outbox.poller p
+  where p.beat_at < statement_timestamp() - greatest(interval '1 day', 100 * p.heartbeat_ms * interval '1 millisecond')
+  for update skip locked
+), gone as (
+  delete from outbox.poller p where p.name = any (array(select d.name from dead d))
   returning p.name
 )
 select count(*)::int as n from gone`
 
-/** Remove the rows of pollers that have been dead for a day. */
+/** Remove the rows of pollers that have been dead for a day; one that somebody has locked waits for the next sweep, not the sweep for it. */
 export async function forgetDead(db: Executor): Promise<number> {
   const [row] = await db.run<{ n: number }>(forgetText, [])
   return row?.n ?? 0
