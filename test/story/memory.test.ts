@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { putClinic } from '../support/clinic.ts'
+import { testDatabase } from '../support/database.ts'
+import { gate, startPeer, status, when } from '../support/peer.ts'
+import { startWorker } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+const TOLERANCE = 0.15
+
+/** The most memory that a worker ever had, in MB, with a backlog of `rows` × 10 KB, some of it delivered and 64 in flight. */
+async function peakMb(rows: number): Promise<number> {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  // Neither the endpoint nor its lanes are the limit: the slots are.
+  await putClinic(db, peer.url, { concurrency: 50_000, partitions: 8 })
+  await db.query(
+    `select count(*) from generate_series(1, $1::text::int) i cross join lateral outbox.enqueue('clinic', 'big-' || i, 'eligibility.changed', '{"pad":"' || repeat('x', 10240) || '"}') e`,
+    String(rows),
+  )
+  const never = gate()
+  peer.answer((response, request, socket) => {
+    const answer = peer.received.length <= 500 ? status(200) : when(never.opened)
+    return answer(response, request, socket)
+  })
+  const worker = await startWorker(db, { 'heartbeat-ms': 200, 'poll-interval-ms': 100 })
+  await until('its slots are full', () => peer.open === 64, 60_000)
+  for (let rounds = 0; rounds < 3; rounds++) {
+    const [last] = await db.query<{ at: string }>('select beat_at::text as at from outbox.poller')
+    const later = () => db.query('select 1 from outbox.poller where beat_at > $1::timestamptz', last?.at ?? '')
+    await until('another round of its claiming loop', async () => (await later()).length === 1)
+  }
+  const [leased] = await db.query<{ n: number }>('select count(*)::int as n from outbox.queue where token is not null')
+  assert.ok((leased?.n ?? 0) <= 128, `${leased?.n} leased: 64 slots, and at most as many ahead`)
+  const peak = Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${worker.pid}/status`, 'utf8'))?.[1]) / 1_024
+  worker.kill('SIGKILL')
+  await worker.ended
+  return peak
+}
+
+// case C29
+test('after an outage the memory of a poller is bounded by its slots: twice the backlog needs no more', {
+  skip: process.platform !== 'linux' && 'reads /proc',
+}, async (t) => {
+  const [once, twice] = [await peakMb(20_000), await peakMb(40_000)]
+  t.diagnostic(`${Math.round(once)} MB with 20 000 rows, ${Math.round(twice)} MB with 40 000`)
+  assert.ok(once > 20 && twice > 20)
+  assert.ok(twice <= once * (1 + TOLERANCE), `${once} MB, then ${twice} MB`)
+})
