@@ -33,7 +33,11 @@ writeFileSync(
   join(folder, 'tsconfig.json'),
   JSON.stringify({
     extends: join(ROOT, 'tsconfig.json'),
-    compilerOptions: { types: [join(ROOT, 'node_modules/@types/node')], noUnusedLocals: true },
+    compilerOptions: {
+      rewriteRelativeImportExtensions: false,
+      types: [join(ROOT, 'node_modules/@types/node')],
+      noUnusedLocals: true,
+    },
     include: [],
     files: blocks.map(({ path }) => path),
   }),
