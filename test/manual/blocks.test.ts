@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse } from '../../src/cli/usage.ts'
 import { VERBS, type Verb } from '../../src/cli/verbs.ts'
 import { deliverOnce, putClinic } from '../support/clinic.ts'
@@ -16,13 +16,11 @@ import { textOf } from '../support/source.ts'
 
 const folder = snippetFolder('blocks')
 // Prisma itself is tested in test/clients; here stands what its generated client looks like to the block.
+const standIn = `export * from '${fileURLToPath(import.meta.resolve('./prisma-client.ts'))}'\n`
 mkdirSync(join(folder, 'client'))
-writeFileSync(join(folder, 'client/client.ts'), `export * from '${ROOT}test/manual/prisma-client.ts'\n`)
+writeFileSync(join(folder, 'client/client.ts'), standIn)
 mkdirSync(join(folder, 'node_modules/@prisma/adapter-pg'), { recursive: true })
-writeFileSync(
-  join(folder, 'node_modules/@prisma/adapter-pg/index.ts'),
-  `export * from '${ROOT}test/manual/prisma-client.ts'\n`,
-)
+writeFileSync(join(folder, 'node_modules/@prisma/adapter-pg/index.ts'), standIn)
 writeFileSync(
   join(folder, 'node_modules/@prisma/adapter-pg/package.json'),
   JSON.stringify({ name: '@prisma/adapter-pg', type: 'module', exports: './index.ts' }),
