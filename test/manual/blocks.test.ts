@@ -122,6 +122,10 @@ test('every block of SQL runs', async () => {
   ])
 })
 
+/** As a shell splits them. */
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+
 const manifest = JSON.parse(textOf('package.json'))
 
 /** What may stand in a shell block; an `outledger` command is parsed as the command line does it. */
@@ -148,7 +152,7 @@ const COMMANDS: readonly (readonly [pattern: RegExp, check: (found: RegExpExecAr
   [
     /^(?:npx )?outledger (.+?)(?: > \S+)?$/,
     ([, line = '']) => {
-      const words = line.split(' ')
+      const words = wordsOf(line)
       const verb = (VERBS as readonly Verb[])
         .filter(({ name }) => `${line} `.startsWith(`${name} `))
         .toSorted((a, b) => b.name.length - a.name.length)[0]

@@ -24,7 +24,7 @@ export function snippetFolder(name: string): string {
 /** Written under its own name, or one after its line in README.md; `.mts` for the compiler. */
 export function writeBlock(folder: string, { file, line, text }: Block, extension?: string): string {
   const name = file ?? `line-${line}.mts`
-  const path = join(folder, extension === undefined ? name : name.replace(/\.m?[jt]s$/, extension))
+  const path = join(folder, extension === undefined ? name : name.replace(/\.mjs$/, extension))
   writeFileSync(path, sourced(text))
   return path
 }
