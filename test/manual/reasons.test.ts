@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { type Facts, findingOf, type Phase } from '../../src/core/classify.ts'
 import { settlementOf } from '../../src/core/settlement.ts'
 import { sectionOf, spansOf, tableOf } from '../support/manual.ts'
-import { fileAt, filesBelow } from '../support/source.ts'
+import { fileAt, filesBelow, textOf } from '../support/source.ts'
 
 const rows = tableOf('reason', 'outcome', 'verdict', 'when').map(
   ([reason = '', outcome = '', verdict = '', when = '']) => ({
@@ -23,6 +23,9 @@ const UNSENT: Phase[] = ['prepare', 'dns', 'connect', 'tls']
 const CODES = ['timeout', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'closed']
 const CERTIFICATE = 'CERT_HAS_EXPIRED'
 
+/** Known before anything is sent, and for good. */
+const NEVER = (/const NEVER = new Set\(\[(.+)\]\)/.exec(textOf('src/core/classify.ts'))?.[1] ?? '').match(/\w+/g) ?? []
+
 const FACTS: Facts[] = [
   ...Array.from({ length: 900 }, (_, i) => ({ ...nothing, status: 100 + i })),
   { ...nothing, status: 200, replayed: true },
@@ -33,9 +36,7 @@ const FACTS: Facts[] = [
       (error): Facts => ({ ...nothing, phase, requestSent: false, error }),
     ),
   ),
-  ...['bad_config', 'blocked_address'].map(
-    (error): Facts => ({ ...nothing, phase: 'prepare', requestSent: false, error }),
-  ),
+  ...NEVER.map((error): Facts => ({ ...nothing, phase: 'prepare', requestSent: false, error })),
 ]
 
 /** Does this row speak of the reason? `http_NNN` and `tls_CODE` stand for many; `… and other codes of the system` too. */

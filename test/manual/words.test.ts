@@ -34,6 +34,15 @@ test('the roles are those that --print-grants prints', () => {
   assert.deepEqual(sorted(tableOf('role', 'may').flatMap(first)), sorted(printed))
 })
 
+test('the headers are those that are sent', () => {
+  const named = tableOf('header', 'holds').flatMap(first)
+  const sources = filesBelow('src').map(textOf).join('\n')
+  const sent = sources.match(/(?<=')(?:webhook|outledger|idempotency)-[a-z-]+(?=')|(?<=')traceparent(?=',)/g) ?? []
+  const others = ['content-type', 'authorization']
+  assert.deepEqual(sorted(named), sorted([...sent, ...others]))
+  for (const name of others) assert.ok(sources.includes(`'${name}'`), name)
+})
+
 /** Names of values and types that a file exports. */
 function exported(path: string): string[] {
   const text = textOf(path)
