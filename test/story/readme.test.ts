@@ -85,7 +85,7 @@ test('the first event of a new user comes to the receiver of a new user', async 
     else if (command.startsWith('npx outledger show'))
       answers.set(`show ${answers.has('show') ? 'after' : 'before'}`, answers.get('show') ?? '')
   }
-  assert.deepEqual(told, ['taken 1 hello-1 {"hello":"clinic"}\n'])
+  assert.deepEqual(told, ['taken hello-1 {"hello":"clinic"}\n'])
   assert.match(answers.get('show') ?? '', /^hello-1 · delivered/)
   assert.match(answers.get('status') ?? '', /clinic/)
 })
