@@ -8,6 +8,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Handle } from '../../src/index.ts'
 import { testDatabase } from '../support/database.ts'
 import { addEndpoint } from '../support/ledger.ts'
+import { blocksOf } from '../support/manual.ts'
+import { sourced, wayOf } from '../support/snippets.ts'
 import { messages } from './messages.ts'
 import { type Isolation, prismaState, type Subject } from './subject.ts'
 import { transactions } from './transactions.ts'
@@ -107,11 +109,28 @@ if (!existsSync(join(MODULES, '.bin/prisma'))) {
     messages(db, subject)
   }
 
+  const blocks = blocksOf('ts').filter((block) => wayOf(block) === 'prisma')
+  writeFileSync(join(folder, 'manual.mts'), sourced(blocks.map(({ text }) => text).join('\n')))
+
+  test('the block of README.md runs', async () => {
+    assert.equal(blocks.length, 1)
+    process.env.DATABASE_URL = db.url
+    await import(pathToFileURL(join(folder, 'manual.mts')).href)
+    assert.deepEqual(await db.query('select id, cents from payment where id = 5'), [{ id: 5, cents: 500 }])
+    assert.deepEqual(await db.query(`select key, endpoint from outbox.deliveries where key = 'capture-5'`), [
+      { key: 'capture-5', endpoint: 'clinic' },
+    ])
+  })
+
   test('Prisma’s own types fit', () => {
     writeFileSync(join(folder, 'app.ts'), APP)
     writeFileSync(
       join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: join(PROJECT, '../../tsconfig.json'), include: ['app.ts'] }),
+      JSON.stringify({
+        extends: join(PROJECT, '../../tsconfig.json'),
+        compilerOptions: { rewriteRelativeImportExtensions: false },
+        include: ['app.ts', 'manual.mts'],
+      }),
     )
     try {
       execFileSync(join(PROJECT, '../../node_modules/.bin/tsc'), { cwd: folder, encoding: 'utf8', stdio: 'pipe' })

@@ -7,7 +7,7 @@ import { type Block, blocksOf } from './manual.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-const sourced = (text: string): string =>
+export const sourced = (text: string): string =>
   text.replace(
     /(from|import\() *'outledger(?:\/(\w+))?'/g,
     (_all, how, entry = 'index') => `${how} '${ROOT}src/${entry}.ts'`,
