@@ -30,11 +30,11 @@ const UNITS = [
   ['second', 1_000],
 ] as const
 
-/** `300 000 (5 minutes)`: milliseconds as people read them. */
+/** `300,000 (5 minutes)`: milliseconds as people read them. */
 function number(name: string, value: number): string {
-  const digits = String(value).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f')
+  const digits = value.toLocaleString('en')
   const unit = name.endsWith('Ms') ? UNITS.find(([, ms]) => value >= ms && value % ms === 0) : undefined
-  if (unit === undefined || value < 60_000) return digits
+  if (unit === undefined) return digits
   const count = value / unit[1]
   return `${digits} (${count} ${unit[0]}${count === 1 ? '' : 's'})`
 }
@@ -61,7 +61,7 @@ export const optionRows = (options: OptionTable, flags: (name: string) => string
     flags(name),
     rangeOf(name, spec),
     defaultOf(name, spec),
-    `${spec.doc}.`.replace(/\.\.$/, '.'),
+    spec.doc,
   ])
 
 export const flag = (name: string): string => code(`--${flagOf(name)}`)
