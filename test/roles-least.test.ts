@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { posix } from 'node:path'
 import { test } from 'node:test'
 import { requireSchema } from '../src/schema-version.ts'
-import { claim } from '../src/sql/claim.ts'
+import { claim, claimAlone, suspects } from '../src/sql/claim.ts'
 import { discover } from '../src/sql/discover.ts'
 import { endpointByName, endpointsById, listEndpoints, putEndpoint } from '../src/sql/endpoint.ts'
 import { enqueue } from '../src/sql/enqueue.ts'
@@ -30,9 +30,11 @@ const roles = await createRoles(db)
 type Step = (db: Executor) => Promise<unknown>
 
 // The server checks all rights of a statement before it looks for rows: empty input will do.
-const CLAIM = { lanes: [], total: 1, slackMs: 0, leaseMs: 1_000, timeoutMs: 1_000, token: randomUUID(), poller: 'p' }
+const LEASE = { leaseMs: 1_000, timeoutMs: 1_000, token: randomUUID(), poller: 'p' }
 const POLLER: Readonly<Record<string, Step>> = {
-  claim: (db) => claim(db, CLAIM),
+  claim: (db) => claim(db, { lanes: [], total: 1, slackMs: 0, ...LEASE }),
+  claimAlone: (db) => claimAlone(db, { ids: [], ...LEASE }),
+  suspects: (db) => suspects(db, { limit: 1 }),
   endpointsById: (db) => endpointsById(db, [1]),
   discover: (db) => discover(db, { afterEndpointId: 0, afterLane: -1, limit: 1 }),
   beat: (db) => beat(db, { name: 'p', heartbeatMs: 1_000, version: '0' }),
