@@ -123,14 +123,19 @@ export class Lanes {
       count.set(key, (count.get(key) ?? 0) + 1)
       passed.set(key, Math.max(nowMs - claim.lag_ms, passed.get(key) ?? 0))
     }
-    for (const { endpointId, lane: number, limit } of wishes) {
+    for (const { endpointId, lane: number, limit, floor } of wishes) {
       const lane = this.#lane(endpointId, number)
       const got = count.get(lane.key) ?? 0
+      const last = passed.get(lane.key)
       lane.held += got
       if (got < limit && claims.length < total) {
         lane.dueAt = Number.POSITIVE_INFINITY
         lane.floor = nowMs
-      } else lane.floor = Math.max(lane.floor ?? 0, passed.get(lane.key) ?? 0) || null
+      } else if (floor === null) {
+        // More may be where this pass ended, below the old floor; or others used up the total before it came to this lane.
+        if (last === undefined) lane.fullPassAt = 0
+        else lane.floor = last
+      } else if (last !== undefined) lane.floor = Math.max(floor, last)
     }
   }
 

@@ -123,6 +123,32 @@ test('a claim starts where the last one ended, and every few seconds at the begi
   assert.equal(asked(lanes, 8, 5_002)[0]?.floor, null, 'a transaction longer than the slack is found then')
 })
 
+// case C23
+test('a full pass that finds more than it may take goes on from there, far below the old floor', () => {
+  const lanes = lanesOf([row(1024)])
+  lanes.taken(asked(lanes, 8, 1), claimed(1024, 0), 8)
+  lanes.learn([row(1024)], 2)
+  assert.equal(asked(lanes, 8, 2)[0]?.floor, NOW_MS)
+  const full = asked(lanes, 2, 5_002)
+  assert.equal(full[0]?.floor, null)
+  lanes.taken(full, claimed(1024, 2, 60_000), 2)
+  assert.equal(asked(lanes, 8, 5_003)[0]?.floor, NOW_MS - 60_000, 'a minute below: the rest of that transaction')
+})
+
+test('a full pass that did not come to a lane is made up for', () => {
+  const lanes = lanesOf(rows(2))
+  const wishes = asked(lanes, 4, 1)
+  assert.deepEqual(
+    wishes.map(({ floor }) => floor),
+    [null, null],
+  )
+  lanes.taken(wishes, claimed(1024, 2), 2)
+  assert.equal(asked(lanes, 4, 2).find(({ lane }) => lane === 1025)?.floor, null)
+  lanes.taken(asked(lanes, 4, 3), claimed(1025, 0), 9)
+  lanes.learn(rows(2), 4)
+  assert.equal(asked(lanes, 4, 4).find(({ lane }) => lane === 1025)?.floor, NOW_MS)
+})
+
 // case C35
 test('several pollers divide all lanes among themselves; one that leaves hands over only its own', () => {
   const all = rows(200)

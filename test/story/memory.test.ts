@@ -13,7 +13,7 @@ const TOLERANCE = 0.15
 async function peakMb(rows: number): Promise<number> {
   const [db, peer] = [await testDatabase(), await startPeer()]
   // Neither the endpoint nor its lanes are the limit: the slots are.
-  await putClinic(db, peer.url, { concurrency: 50_000, partitions: 8 })
+  await putClinic(db, peer.url, { concurrency: 10_000, partitions: 8 })
   await db.query(
     `select count(*) from generate_series(1, $1::text::int) i cross join lateral outbox.enqueue('clinic', 'big-' || i, 'eligibility.changed', '{"pad":"' || repeat('x', 10240) || '"}') e`,
     String(rows),
