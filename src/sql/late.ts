@@ -38,8 +38,36 @@ select n.delivery_id::text, n.number,
        n.delivery_id in (select delivery_id from absorbed) or n.delivery_id in (select delivery_id from upgraded) as delivered
 from noted n`
 
-/** Note up to 100 fenced results. Returns those whose attempt row was there to learn from them. */
-export function late(db: Executor, results: readonly Observation[]): Promise<Late[]> {
+// Exact or not at all: only where every attempt of the delivery is seen here, and none of those says unknown any more, or a
+// later one is the first. An attempt that is written meanwhile makes the numbers differ, and the row stays as it is.
+const certaintyText = `
+with known as materialized (
+  select w.delivery_id, count(*) as n, min(a.started_at) filter (where a.outcome = 'unknown') as maybe_applied_at,
+         (array_agg(a.outcome order by a.number desc))[1] as last
+  from unnest($1::text::bigint[]) as w(delivery_id) cross join lateral (
+    select a.number, a.outcome, a.started_at from outbox.attempt a where a.delivery_id = w.delivery_id) a
+  group by w.delivery_id
+), opened as (
+  update outbox.queue q set maybe_applied_at = (select k.maybe_applied_at from known k where k.delivery_id = q.delivery_id)
+  where q.delivery_id = any (array(select k.delivery_id from known k)) and q.maybe_applied_at is not null
+    and q.attempts - (q.token is not null)::int = (select k.n from known k where k.delivery_id = q.delivery_id)
+)
+update outbox.receipt r set certainty = (select k.last from known k where k.delivery_id = r.delivery_id)
+where r.delivery_id = any (array(select k.delivery_id from known k where k.maybe_applied_at is null))
+  and r.certainty = 'unknown' and r.attempts = (select k.n from known k where k.delivery_id = r.delivery_id)`
+
+/**
+ * Note up to 100 fenced results. Returns those whose attempt row was there to learn from them. One that says for certain
+ * that nothing was applied takes back what the lost lease had to suppose.
+ */
+export async function late(db: Executor, results: readonly Observation[]): Promise<Late[]> {
+  const noted = await note(db, results)
+  const certain = results.filter(({ outcome }) => outcome === 'not_applied' || outcome === 'rejected')
+  if (certain.length > 0) await db.run(certaintyText, [arrayLiteral(certain.map(({ deliveryId }) => deliveryId))])
+  return noted
+}
+
+function note(db: Executor, results: readonly Observation[]): Promise<Late[]> {
   const column = (of: (r: Observation) => string | number | boolean | null) => arrayLiteral(results.map(of))
   return db.run<Late>(text, [
     column((r) => r.deliveryId),

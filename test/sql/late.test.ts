@@ -3,7 +3,18 @@ import { test } from 'node:test'
 import { late } from '../../src/sql/late.ts'
 import { settle } from '../../src/sql/settle.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, expire, GONE, type Leased, lease, RETRY, result, TIMEOUT } from '../support/ledger.ts'
+import {
+  add,
+  addEndpoint,
+  expire,
+  GONE,
+  type Leased,
+  lease,
+  leaseAlone,
+  RETRY,
+  result,
+  TIMEOUT,
+} from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -130,7 +141,52 @@ test('a late failure only completes the record, and what was observed once is ne
   assert.deepEqual((await attempts(a))[0], [1, 'rejected', 'retry', 'gone'])
   assert.deepEqual(await late(db, [result(a)]), [], 'no longer unknown')
   assert.deepEqual((await attempts(a))[0], [1, 'rejected', 'retry', 'gone'])
-  assert.deepEqual(await queueRow(b), before)
+  assert.deepEqual(await queueRow(b), { ...before, maybe_applied_at: null }, 'each attempt is known now')
+})
+
+const REFUSED = { ...RETRY, reason: 'ECONNREFUSED', httpStatus: null, phase: 'connect', requestSent: false } as const
+
+test('a late result that says nothing was applied takes back the doubt, in the queue and in a receipt', async () => {
+  const open = await takenOver('doubt-open')
+  assert.notEqual((await queueRow(open.b))?.maybe_applied_at, null)
+  await late(db, [result(open.a, REFUSED)])
+  assert.equal((await queueRow(open.b))?.maybe_applied_at, null)
+  await settle(db, [result(open.b, GONE)], 'p-2')
+  assert.equal((await receipt(open.b))?.certainty, 'rejected')
+
+  const ended = await takenOver('doubt-ended')
+  await settle(db, [result(ended.b, GONE)], 'p-2')
+  assert.equal((await receipt(ended.b))?.certainty, 'unknown')
+  await late(db, [result(ended.a, REFUSED)])
+  assert.equal((await receipt(ended.b))?.certainty, 'rejected')
+})
+
+test('while another attempt may have been applied the doubt stays, counted from that one', async () => {
+  const { a, b } = await takenOver('doubt-other')
+  await settle(db, [result(b, { ...TIMEOUT, delayMs: 0 })], 'p-2')
+  await late(db, [result(a, REFUSED)])
+  const [row] = await db.query(
+    `select q.maybe_applied_at = a.started_at as from_second from outbox.queue q join outbox.attempt a using (delivery_id)
+     where a.delivery_id = $1 and a.number = 2`,
+    b.delivery_id,
+  )
+  assert.equal(row?.from_second, true)
+  await settle(db, [result(await next('doubt-other'), GONE)], 'p-1')
+  assert.equal((await receipt(b))?.certainty, 'unknown')
+})
+
+test('an attempt that is lost while a late result is noted keeps the doubt', async () => {
+  const { a, b } = await takenOver('doubt-race')
+  await expire(db, 'doubt-race')
+  const [c, d] = [await begin(db), await begin(db)]
+  const [third] = await leaseAlone(c, [b.delivery_id])
+  assert.equal(third?.number, 3)
+  const noted = Promise.resolve(late(d, [result(a, REFUSED)]))
+  await d.untilBlocked()
+  await c.commit()
+  await noted
+  await d.commit()
+  assert.notEqual((await queueRow(b))?.maybe_applied_at, null)
 })
 
 test('a late result names its token: under another one nothing is learned', async () => {
@@ -144,7 +200,7 @@ test('a late 200 that waits for a claim of the same delivery leaves it to the ne
   const { a } = await takenOver('claimed')
   await expire(db, 'claimed')
   const c = await begin(db)
-  const [claimed] = await lease(c, endpoint)
+  const [claimed] = await leaseAlone(c, [a.delivery_id])
   const d = await begin(db)
   const noted = Promise.resolve(late(d, [result(a)]))
   await d.untilBlocked()
