@@ -90,6 +90,10 @@ test('every block that is a program does what it says', async () => {
     keys.filter((key) => key.startsWith('capture-')).toSorted(),
     [1, 10, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `capture-${n}`),
   )
+  assert.deepEqual(
+    keys.filter((key) => !key.startsWith('capture-')),
+    ['refund-1'],
+  )
   assert.deepEqual(await db.query(`select key from outbox.deliveries where state <> 'delivered'`), [])
 })
 

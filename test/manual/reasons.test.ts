@@ -63,6 +63,16 @@ test('every reason that an answer or its absence can give is in the manual, with
   assert.deepEqual([...new Set(unsaid)], [])
 })
 
+test('so is every reason for which a delivery is not sent again', () => {
+  const code = textOf('src/delivery.ts')
+  const reasons = [...code.matchAll(/return neverAgain\(.+, '(\w+)'\)/g)].map(([, reason]) => reason as string)
+  assert.ok(reasons.includes('key_window_passed'))
+  for (const reason of reasons) {
+    const row = rows.find(({ words }) => words.includes(reason))
+    assert.deepEqual([row?.outcome, row?.verdict], ['unknown', 'dead'], reason)
+  }
+})
+
 /** Made where no answer is judged: by a claim, by the poller before it sends. */
 const literal = (word: string): boolean =>
   filesBelow('src').some((path) => path.endsWith('.ts') && fileAt(path).code.includes(`'${word}'`))
