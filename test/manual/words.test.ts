@@ -66,6 +66,17 @@ test('the names are those that the package exports', () => {
   assert.deepEqual(sorted(named), sorted([...all.filter((name) => name !== 'outbox'), ...members]))
 })
 
+test('every entry of the package and the command of CI are in the manual', () => {
+  const { name, exports } = JSON.parse(textOf('package.json'))
+  for (const path of Object.keys(exports).filter((path) => !path.endsWith('.json')))
+    assert.ok(README.includes(`'${path.replace('.', name)}'`), path)
+  const commands = textOf('.ci/run')
+    .split('\n')
+    .filter((line) => /^npm (?!.*--prefix)/.test(line))
+  assert.ok(commands.length > 0)
+  for (const command of commands) assert.match(README, new RegExp(`^${command}\\b`, 'm'))
+})
+
 const WORDS = [
   ...['endpoint', 'delivery', 'key', 'enqueue', 'lane', 'claim', 'lease', 'token', 'attempt', 'outcome', 'verdict'],
   ...[
