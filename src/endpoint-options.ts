@@ -111,3 +111,18 @@ export const ENDPOINT_OPTIONS = {
   allowInsecure: { type: 'boolean', default: false, doc: 'Permit http:' },
   allowPrivate: { type: 'boolean', default: false, doc: 'Permit loopback, private and other special addresses' },
 } as const satisfies OptionTable
+
+/** Options of `rotateSecret` and `outledger endpoint rotate-secret`. */
+export const ROTATE_OPTIONS = {
+  secret: {
+    type: 'string',
+    doc: 'Reference to the new signing secret: env:NAME, file:/path, or what resolveSecret understands',
+  },
+  keepHours: {
+    type: 'integer',
+    default: 24,
+    min: 0,
+    max: 8_760,
+    doc: 'How long the old secret signs beside it; 0: only the new one signs, from now on',
+  },
+} as const satisfies OptionTable

@@ -14,6 +14,11 @@ export const ERRORS = {
     'A setting of an endpoint is malformed or contradicts another',
     'Correct the setting that the message names',
   ],
+  endpoint_in_use: ['An endpoint with open deliveries is to be removed', 'Let them end first'],
+  endpoint_unreviewed: [
+    'A changed host, region or processor of the endpoint waits for a review',
+    'Look at the change, then "outledger endpoint review"',
+  ],
   unknown_endpoint: ['The endpoint does not exist or was removed', 'Create it with "outledger endpoint put"'],
   unknown_delivery: [
     'No delivery has this key; if it was purged and its tombstone is still there, the message says when',

@@ -6,7 +6,14 @@ export {
   type EventMessage,
   type EventSchema,
 } from './defined-events.ts'
-export { type EndpointGiven, listEndpoints, putEndpoint } from './endpoints.ts'
+export {
+  type EndpointGiven,
+  type EndpointShown,
+  listEndpoints,
+  type PutOptions,
+  putEndpoint,
+  showEndpoint,
+} from './endpoints.ts'
 export { ERRORS, type ErrorCode, OutledgerError } from './errors.ts'
 export type { AttemptEvent, PollerEvents } from './events.ts'
 export { defineReconciliation, type Reconciliation } from './expected.ts'
@@ -15,14 +22,26 @@ export type { ListFilter, Status } from './look.ts'
 export { type PurgeRun, purgeOnce, type Swept, sweepOnce } from './maintenance.ts'
 export type { Message } from './message.ts'
 export { migrate } from './migrate.ts'
+export {
+  type By,
+  type ByWhy,
+  pauseEndpoint,
+  type RotateGiven,
+  removeEndpoint,
+  resumeEndpoint,
+  reviewEndpoint,
+  rotateSecret,
+} from './operator.ts'
 export type { EnqueueResult } from './outbox.ts'
 export * as outbox from './outbox.ts'
 export { createPoller, type Poller, type PollerGiven } from './poller.ts'
 export { type ReconciliationRun, reconcileOnce } from './reconciler.ts'
 export type { ResolveSecret } from './secrets.ts'
-export type { EndpointRow } from './sql/endpoint.ts'
+export type { EndpointRow, PreviousSecret } from './sql/endpoint.ts'
+export type { Changed } from './sql/endpoint-change.ts'
 export type { Attempt, Operation, Story } from './sql/get.ts'
 export type { Delivery } from './sql/list.ts'
+export type { OpenCounts } from './sql/open.ts'
 export { attempt, delivery, endpoint, outboxSchema, queue, receipt } from './sql/schema.ts'
 export { operation, poller, purgeRun, reconciliation, tombstone, version } from './sql/schema-records.ts'
 export { attempts, backlog, dead, deliveries, ended, open, unknown } from './sql/views.ts'

@@ -163,6 +163,7 @@ test('every setting of an endpoint can be changed, and is listed as it was given
     ...{ authorization: 'env:OUTLEDGER_TEST_SECRET', headers: '{"x-b":"c"}', timeoutMs: 7_000, retryDelayMs: 1_000 },
     ...{ backoffFactor: 2.5, maxDelayMs: 8_000, horizonMs: 9_000, maxAttempts: 3, keyWindowMs: 10_000 },
     ...{ concurrency: 12, partitions: 11, onDead: 'skip', retentionDays: 5, allowInsecure: true, allowPrivate: true },
+    ...{ region: 'eu', processor: 'Clinic Ltd', captureResponse: true },
   }
   process.env.OUTLEDGER_TEST_OTHER = testSecretValue
   assert.deepEqual(Object.keys(settings).sort(), Object.keys(ENDPOINT_OPTIONS).sort())
@@ -171,7 +172,10 @@ test('every setting of an endpoint can be changed, and is listed as it was given
     if (name !== 'name') assert.notEqual(before?.[name as keyof typeof before], value, name)
   await putEndpoint(db.sql, settings)
   const [after] = await listEndpoints(db.sql)
-  assert.deepEqual(after, { ...before, ...settings, version: (before?.version ?? 0) + 1 })
+  const unreviewed = 'host clinic.example → 127.0.0.1:8080; region none → eu; processor none → "Clinic Ltd"'
+  const waits = { unreviewed, pausedAt: after?.pausedAt ?? null, pausedReason: `review: ${unreviewed}` }
+  assert.ok(waits.pausedAt, 'who gets the data has changed')
+  assert.deepEqual(after, { ...before, ...settings, ...waits, version: (before?.version ?? 0) + 1 })
   await putEndpoint(db.sql, {
     ...good,
     class: 'clinic',

@@ -1,7 +1,7 @@
 // The poller in this process: what it refuses, what one round does, and what stop leaves behind.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPoller, OutledgerError, putEndpoint } from '../src/index.ts'
+import { createPoller, OutledgerError, putEndpoint, reviewEndpoint } from '../src/index.ts'
 import { deliverOnce, enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { gate, startPeer, status, when } from './support/peer.ts'
@@ -178,6 +178,7 @@ test('a changed endpoint is used with the next claim, without a restart', async 
   await enqueue(db, ['first'])
   await old.untilReceived(1)
   await putEndpoint(db.sql, { name: 'clinic', url: next.url, secret: testSecret() })
+  await reviewEndpoint(db.sql, 'clinic', { why: 'the clinic moved' })
   await enqueue(db, ['second'])
   await next.untilReceived(1)
   await poller.stop()

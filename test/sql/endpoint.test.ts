@@ -6,8 +6,8 @@ import {
   endpointByName,
   endpointsById,
   listEndpoints,
-  putEndpoint,
 } from '../../src/sql/endpoint.ts'
+import { putEndpoint } from '../../src/sql/endpoint-put.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import { testDatabase } from '../support/database.ts'
 import { endpointSettings } from '../support/ledger.ts'
@@ -38,7 +38,10 @@ async function put(on: Executor, settings: EndpointSettings, by: string, version
   return row
 }
 
-const BORN = { version: 1, pausedAt: null, pausedReason: null, removedAt: null }
+const BORN = {
+  ...{ version: 1, pausedAt: null, pausedReason: null, backoffUntil: null, trippedUntil: null, removedAt: null },
+  ...{ unreviewed: null, previousSecrets: [] },
+}
 
 test('an endpoint comes back as it was put, numbers as numbers, by name, by id and in the list', async () => {
   const born = await put(db, FULL, 'ann', null)

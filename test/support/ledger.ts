@@ -1,7 +1,8 @@
 // Rows as the verbs of src/sql take and leave them: an endpoint with one lane, messages, leases, results.
 import { randomUUID } from 'node:crypto'
 import { type Claim, claim, claimAlone } from '../../src/sql/claim.ts'
-import { type EndpointRow, type EndpointSettings, putEndpoint } from '../../src/sql/endpoint.ts'
+import type { EndpointRow, EndpointSettings } from '../../src/sql/endpoint.ts'
+import { putEndpoint } from '../../src/sql/endpoint-put.ts'
 import { type EnqueueRow, enqueue } from '../../src/sql/enqueue.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import type { Result } from '../../src/sql/settle.ts'

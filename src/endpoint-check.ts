@@ -1,0 +1,64 @@
+// What is right for an endpoint: its settings one by one, against each other, and what its references name here.
+import { urlProblem } from './core/target.ts'
+import { OutledgerError } from './errors.ts'
+import { type ResolveSecret, signingSecret } from './secrets.ts'
+import type { EndpointSettings } from './sql/endpoint.ts'
+
+/** Our headers; an endpoint's own may not replace them. */
+const RESERVED =
+  /^(content-type|content-length|transfer-encoding|connection|host|accept-encoding|user-agent|idempotency-key|traceparent|authorization|expect|upgrade|keep-alive|te|trailer|webhook-.*|outledger-.*)$/
+
+/** Its secrets mean something here. */
+export async function checkReferences(settings: EndpointSettings, resolve: ResolveSecret): Promise<void> {
+  await signingSecret(settings.secret, resolve)
+  if (settings.authorization !== null) {
+    if (UNPRINTABLE.test(await resolve(settings.authorization)))
+      throw wrong(
+        `the value of authorization ${JSON.stringify(settings.authorization)} must be printable ASCII text of one line`,
+      )
+  }
+}
+
+const wrong = (message: string) => new OutledgerError('invalid_endpoint', message)
+
+/** No header value may hold these. */
+const UNPRINTABLE = /[^\t\x20-\x7e]/
+
+export function checkWord(field: string, value: string, limit: number): void {
+  if (value.length > limit || /[^A-Za-z0-9._:-]/.test(value))
+    throw wrong(`${field} ${JSON.stringify(value.slice(0, 100))} must be 1 to ${limit} of A-Z a-z 0-9 . _ : -`)
+}
+
+/** Its settings are right, each and together. */
+export function crossCheck(s: EndpointSettings): void {
+  checkWord('class', s.class, 64)
+  const problem = urlProblem(s.url, s.allowInsecure)
+  if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
+  if (s.keyWindowMs < s.horizonMs)
+    throw wrong(
+      `keyWindowMs ${s.keyWindowMs} is shorter than horizonMs ${s.horizonMs}: retries would outlive the receiver's memory of the key; shorten horizonMs`,
+    )
+  if (s.partitions > s.concurrency)
+    throw wrong(
+      `partitions ${s.partitions} exceeds concurrency ${s.concurrency}: each lane needs at least one request; lower partitions`,
+    )
+  if (s.headers !== null) checkHeaders(s.headers)
+}
+
+function checkHeaders(text: string): void {
+  let headers: unknown
+  try {
+    headers = JSON.parse(text)
+  } catch {
+    headers = null
+  }
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    throw wrong('headers must be a JSON object of names and values')
+  for (const [name, value] of Object.entries(headers)) {
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name))
+      throw wrong(`header ${JSON.stringify(name.slice(0, 100))} is no header name`)
+    if (RESERVED.test(name.toLowerCase())) throw wrong(`header ${name} is ours to set; remove it`)
+    if (typeof value !== 'string' || UNPRINTABLE.test(value))
+      throw wrong(`the value of header ${name} must be printable ASCII text`)
+  }
+}
