@@ -3,6 +3,8 @@ import { lookup as anyLookup } from 'node:dns'
 import { isIP, type Socket } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Facts, Phase } from './core/classify.ts'
+import { beginning } from './core/excerpt.ts'
+import { codeOfSocket, headerOf } from './core/raw-response.ts'
 import { retryAfterMs } from './core/retry-after.ts'
 import { isBlockedAddress } from './core/target.ts'
 import { blockedAddress, publicLookup } from './public-lookup.ts'
@@ -15,6 +17,8 @@ export interface WireRequest {
   /** One deadline from before connect to the last body byte. */
   readonly timeoutMs: number
   readonly allowPrivate: boolean
+  /** Keep the beginning of the response body. */
+  readonly capture: boolean
 }
 
 /** Facts, and what the ledger keeps beside them. */
@@ -22,7 +26,12 @@ export interface WireFacts extends Facts {
   readonly tookMs: number
   readonly bytesOut: number
   readonly bytesIn: number
+  /** The beginning of the response body, where it was asked for. */
+  readonly body: Buffer | null
 }
+
+/** Called whenever a request enters a phase. On a connection that is kept, the next request begins with `request`. */
+export type OnPhase = (phase: Phase) => void
 
 /** Read of a response body; the rest is destroyed. The head alone decides, the body only lets the connection be kept. */
 const BODY_LIMIT_BYTES = 16_384
@@ -38,14 +47,20 @@ const phases = new WeakMap<Error, Phase>()
 export class Sender {
   readonly #pools = new Map<string, Pool>()
   readonly #exchanges = new Set<Exchange>()
+  readonly #onPhase: OnPhase | undefined
   #ticker: NodeJS.Timeout | null = null
+
+  constructor(onPhase?: OnPhase) {
+    this.#onPhase = onPhase
+  }
 
   send(request: WireRequest): Promise<WireFacts> {
     return new Promise((resolve) => {
-      const exchange = new Exchange(request, (facts) => {
+      const done = (facts: WireFacts) => {
         this.#exchanges.delete(exchange)
         resolve(facts)
-      })
+      }
+      const exchange = new Exchange(request, done, this.#onPhase)
       this.#exchanges.add(exchange)
       this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
       const { url, headers, body, allowPrivate } = request
@@ -90,7 +105,7 @@ export class Sender {
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connector(allowPrivate),
+      connect: connector(allowPrivate, this.#onPhase),
     })
     this.#pools.set(key, pool)
     return pool
@@ -101,6 +116,7 @@ export class Sender {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: WireRequest
   readonly #done: (facts: WireFacts) => void
+  readonly #onPhase: OnPhase | undefined
   readonly #started = performance.now()
   readonly deadline: number
   #abort: (() => void) | null = null
@@ -111,10 +127,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   #replayed = false
   #retryAfterMs: number | null = null
   #bytesIn = 0
+  #body: Buffer | null = null
 
-  constructor(request: WireRequest, done: (facts: WireFacts) => void) {
+  constructor(request: WireRequest, done: (facts: WireFacts) => void, onPhase: OnPhase | undefined) {
     this.#request = request
     this.#done = done
+    this.#onPhase = onPhase
     this.deadline = this.#started + request.timeoutMs
   }
 
@@ -126,6 +144,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#abort = abort
     this.#sent = true
+    this.#onPhase?.('request')
   }
 
   onHeaders(status: number, raw: Buffer[]): boolean {
@@ -134,6 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#announced = true
       return true
     }
+    this.#onPhase?.('response')
     this.#status = status
     if (status <= 299) this.#replayed = headerOf(raw, 'idempotent-replayed') === 'true'
     else this.#retryAfterMs = retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date'))
@@ -141,6 +161,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
+    if (this.#request.capture) this.#body = beginning(this.#body, chunk)
     this.#bytesIn += chunk.length
     if (this.#bytesIn > BODY_LIMIT_BYTES) this.cut('body_limit')
     return true
@@ -170,6 +191,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   finish(error: string | null, unsentPhase: Phase = error === 'bad_config' ? 'prepare' : 'connect'): void {
     if (this.#ended) return
     this.#ended = true
+    this.#onPhase?.('done')
     const answered = this.#status !== null
     this.#done({
       phase: answered ? (error === null ? 'done' : 'response') : this.#sent ? 'request' : unsentPhase,
@@ -180,33 +202,14 @@ class Exchange implements Dispatcher.DispatchHandler {
       retryAfterMs: this.#retryAfterMs,
       tookMs: Math.round(performance.now() - this.#started),
       bytesOut: this.#sent ? this.#request.body.length : 0,
-      bytesIn: this.#bytesIn,
+      bytesIn: Math.min(this.#bytesIn, BODY_LIMIT_BYTES),
+      body: this.#body,
     })
   }
 }
 
-function headerOf(raw: Buffer[], name: string): string | null {
-  for (let i = 0; i < raw.length; i += 2) {
-    const candidate = raw[i] as Buffer
-    // The parser leaves the blanks after a value on it.
-    if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name)
-      return (raw[i + 1] as Buffer).toString('latin1').trim()
-  }
-  return null
-}
-
-function codeOfSocket(error: Error & { code?: string }): string {
-  // undici takes the connection down on a 100 or 101 that nobody asked for, and says so in words only.
-  if (error.code === 'UND_ERR_SOCKET')
-    return /^bad (upgrade|response)$/.test(error.message) ? 'protocol_error' : 'closed'
-  // undici checks the request before it touches a socket: a header value with a line break, say.
-  if (error.code === 'UND_ERR_INVALID_ARG') return 'bad_config'
-  if (error.code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout'
-  return error.code ?? error.name
-}
-
 /** Connects only to addresses the endpoint may reach, judged on the address that is dialled, and notes how far it came. */
-function connector(allowPrivate: boolean): buildConnector.connector {
+function connector(allowPrivate: boolean, onPhase: OnPhase | undefined): buildConnector.connector {
   const connect = buildConnector({
     timeout: CONNECT_LIMIT_MS,
     lookup: allowPrivate ? anyLookup : publicLookup,
@@ -220,7 +223,12 @@ function connector(allowPrivate: boolean): buildConnector.connector {
       queueMicrotask(() => callback(error, null))
       return
     }
-    let phase: Phase = isIP(host) === 0 ? 'dns' : 'connect'
+    let phase: Phase = 'prepare'
+    const enter = (next: Phase) => {
+      phase = next
+      onPhase?.(next)
+    }
+    enter(isIP(host) === 0 ? 'dns' : 'connect')
     const socket = connect(options, (error, connected) => {
       if (error === null) callback(null, connected as Socket)
       else {
@@ -228,11 +236,7 @@ function connector(allowPrivate: boolean): buildConnector.connector {
         callback(error, null)
       }
     }) as unknown as Socket
-    socket.once('lookup', () => {
-      phase = 'connect'
-    })
-    socket.once('connect', () => {
-      phase = 'tls'
-    })
+    socket.once('lookup', () => enter('connect'))
+    socket.once('connect', () => enter('tls'))
   }
 }

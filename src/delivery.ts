@@ -1,10 +1,11 @@
 // One claimed delivery on its way: what is sent, and what the answer means for it.
 import type { Sender, WireFacts } from './attempt.ts'
 import { findingOf } from './core/classify.ts'
+import { excerptOf } from './core/excerpt.ts'
 import { settlementOf } from './core/settlement.ts'
-import { signatureHeader } from './core/signature.ts'
 import { trialOf } from './core/trial.ts'
 import type { AttemptEvent } from './events.ts'
+import { headersOf } from './headers.ts'
 import type { Pending } from './settler.ts'
 import type { Claim } from './sql/claim.ts'
 import type { BrokenTarget, Target } from './targets.ts'
@@ -31,6 +32,7 @@ const NOT_SENT = {
   tookMs: 0,
   bytesOut: 0,
   bytesIn: 0,
+  body: null,
 } as const
 
 /** Send one attempt and judge it. */
@@ -41,6 +43,7 @@ export async function attemptDelivery(
   timeoutMs: number,
 ): Promise<Ended> {
   const { claim } = leased
+  if (target.endpoint.removedAt !== null) return endpointRemoved(leased, target)
   if (trialOf(claim.lost) === 'poison') return neverAgain(leased, target, 'poison')
   if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
@@ -49,35 +52,13 @@ export async function attemptDelivery(
   const body = Buffer.from(claim.payload)
   const facts = await sender.send({
     url: target.url,
-    headers: headersOf(leased, target, body),
+    headers: headersOf(claim, target, body, performance.now() + leased.clockOffsetMs),
     body,
     timeoutMs,
     allowPrivate: target.endpoint.allowPrivate,
+    capture: target.endpoint.captureResponse,
   })
   return judged(leased, target, facts)
-}
-
-/** The body is the same on every attempt, and so is the key; what differs travels in headers. */
-function headersOf({ claim, clockOffsetMs }: LeasedClaim, { headers, secrets }: Target, body: Buffer): string[] {
-  const timestamp = String(Math.floor((performance.now() + clockOffsetMs) / 1000))
-  const all = [
-    ...headers,
-    'idempotency-key',
-    claim.key,
-    'webhook-id',
-    claim.key,
-    'webhook-timestamp',
-    timestamp,
-    'webhook-signature',
-    signatureHeader(secrets, claim.key, timestamp, body),
-    'outledger-type',
-    claim.type,
-    'outledger-attempt',
-    String(claim.number),
-  ]
-  if (claim.correlation_id !== null) all.push('outledger-correlation-id', claim.correlation_id)
-  if (claim.traceparent !== null) all.push('traceparent', claim.traceparent)
-  return all
 }
 
 function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTarget, facts: WireFacts): Ended {
@@ -93,6 +74,12 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
   }
   const settlement = settlementOf({ verdict, reason: finding.reason }, standing, endpoint, Math.random())
   return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement)
+}
+
+/** Its transaction was open while the endpoint was retired. Dead, not blocked: nobody will ever free what waits behind it. */
+function endpointRemoved(leased: LeasedClaim, target: Target | BrokenTarget): Ended {
+  const endpoint = { ...target.endpoint, onDead: 'skip' } as const
+  return judged(leased, { ...target, endpoint }, { ...NOT_SENT, phase: 'prepare', error: 'endpoint_removed' })
 }
 
 /** Perhaps applied, and not sent again by itself: too late to be recognised as a repetition, or the end of every process that tries. */
@@ -141,6 +128,7 @@ function ended(
       bytesIn: facts.bytesIn,
       retryAfterMs: facts.retryAfterMs,
       replayed: facts.replayed,
+      excerpt: facts.body === null ? null : excerptOf(facts.body),
       endedAt: performance.now(),
       agoMs: 0,
       event: {

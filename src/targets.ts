@@ -1,15 +1,20 @@
 // What a poller needs to send to an endpoint: its settings, its secrets in memory, its fixed headers. Reloaded when it changes.
+import { secretBytes } from './core/signature.ts'
 import { urlProblem } from './core/target.ts'
+import { OutledgerError } from './errors.ts'
 import { codeOf } from './events.ts'
 import { type ResolveSecret, signingSecret } from './secrets.ts'
 import type { Claim } from './sql/claim.ts'
-import type { EndpointRow } from './sql/endpoint.ts'
+import type { EndpointRow, PreviousSecret } from './sql/endpoint.ts'
 import { VERSION } from './version.ts'
 
 export interface Target {
   readonly endpoint: EndpointRow
   readonly url: URL
-  readonly secrets: readonly Buffer[]
+  /** The current one. */
+  readonly secret: Buffer
+  /** Those that still sign beside it, until then on the database's clock. */
+  readonly previous: readonly { readonly bytes: Buffer; readonly untilMs: number }[]
   /** Names and values in turn; the same for every delivery. */
   readonly headers: readonly string[]
 }
@@ -85,17 +90,37 @@ export class Targets {
   async #target(endpoint: EndpointRow): Promise<Target | BrokenTarget> {
     if (urlProblem(endpoint.url, endpoint.allowInsecure) !== null) return { endpoint, problem: 'bad_config' }
     try {
-      const secrets = [await signingSecret(endpoint.secret, this.#resolve)]
-      const authorization = endpoint.authorization === null ? null : await this.#resolve(endpoint.authorization)
-      const own = Object.entries(JSON.parse(endpoint.headers ?? '{}') as Record<string, string>).flat()
-      const headers = [
-        ...['content-type', 'application/json', 'accept-encoding', 'identity', 'user-agent', `outledger/${VERSION}`],
-        ...(authorization === null ? [] : ['authorization', authorization]),
-        ...own,
-      ]
-      return { endpoint, url: new URL(endpoint.url), secrets, headers }
+      return await targetOf(endpoint, this.#resolve)
     } catch (error) {
       return { endpoint, problem: codeOf(error) === 'invalid_endpoint' ? 'bad_config' : 'secret_unavailable' }
     }
   }
+}
+
+/** @throws whatever the resolver does, or OutledgerError `secret_unresolvable`, `invalid_endpoint` */
+export async function targetOf(endpoint: EndpointRow, resolve: ResolveSecret): Promise<Target> {
+  const secret = await signingSecret(endpoint.secret, resolve)
+  const previous = await Promise.all(endpoint.previousSecrets.map((one) => previousSecret(one, resolve)))
+  const authorization = endpoint.authorization === null ? null : await resolve(endpoint.authorization)
+  const own = Object.entries(JSON.parse(endpoint.headers ?? '{}') as Record<string, string>).flat()
+  const headers = [
+    ...['content-type', 'application/json', 'accept-encoding', 'identity', 'user-agent', `outledger/${VERSION}`],
+    ...(authorization === null ? [] : ['authorization', authorization]),
+    ...own,
+  ]
+  return { endpoint, url: new URL(endpoint.url), secret, previous, headers }
+}
+
+/**
+ * Without it, a receiver that has not changed over yet would answer 401, and that is final: so a previous secret that is
+ * missing or malformed here is a fault of ours until its time is up.
+ */
+async function previousSecret({ secret, until }: PreviousSecret, resolve: ResolveSecret) {
+  const bytes = secretBytes(await resolve(secret))
+  if (bytes === null)
+    throw new OutledgerError(
+      'secret_unresolvable',
+      `what ${JSON.stringify(secret)} names is no secret; it signs until ${until}`,
+    )
+  return { bytes, untilMs: Date.parse(until) }
 }

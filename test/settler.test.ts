@@ -24,7 +24,15 @@ async function leased(keys: string[], differs: Partial<Pending> = {}): Promise<P
   return claims.map((row) => ({
     ...{ deliveryId: row.delivery_id, number: row.number, token, outcome: 'delivered', verdict: 'delivered' },
     ...{ reason: null, endReason: null, delayMs: 0, httpStatus: 200, phase: 'done', requestSent: true },
-    ...{ targetHost: '127.0.0.1', tookMs: 5, bytesOut: 1, bytesIn: 0, retryAfterMs: null, replayed: false },
+    ...{
+      targetHost: '127.0.0.1',
+      tookMs: 5,
+      bytesOut: 1,
+      bytesIn: 0,
+      retryAfterMs: null,
+      replayed: false,
+      excerpt: null,
+    },
     ...{ endedAt: performance.now(), agoMs: 0 },
     ...differs,
   }))

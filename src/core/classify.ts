@@ -36,7 +36,7 @@ const NOT_APPLIED_STATUS = new Set([408, 421, 425, 429])
 const OWN_FAULT = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM', 'secret_unavailable', 'shutdown'])
 
 /** Nothing was sent and nothing will ever be, however often it is tried. */
-const NEVER = new Set(['bad_config', 'blocked_address'])
+const NEVER = new Set(['bad_config', 'blocked_address', 'endpoint_removed'])
 
 const UNSENT_REASON: Readonly<Record<string, string>> = {
   ENOTFOUND: 'dns_not_found',

@@ -16,15 +16,15 @@ const text = `
 with input as materialized (
   select i.* from unnest($1::text::bigint[], $2::text::int[], $3::text::uuid[], $4::text::text[], $5::text::text[], $6::text::int[],
                          $7::text::int[], $8::text::smallint[], $9::text::text[], $10::text::boolean[], $11::text::text[],
-                         $12::text::int[], $13::text::int[], $14::text::bigint[], $15::text::boolean[])
+                         $12::text::int[], $13::text::int[], $14::text::bigint[], $15::text::boolean[], $16::text::text[])
        as i(delivery_id, number, token, outcome, reason, took_ms, ago_ms, http_status, phase, request_sent, target_host,
-            bytes_out, bytes_in, retry_after_ms, replayed)
+            bytes_out, bytes_in, retry_after_ms, replayed, excerpt)
   order by i.delivery_id, i.number
 ), noted as (
   update outbox.attempt a
   set outcome = i.outcome, reason = i.reason, http_status = i.http_status, phase = i.phase, request_sent = i.request_sent,
       target_host = i.target_host, bytes_out = i.bytes_out, bytes_in = i.bytes_in, retry_after_ms = i.retry_after_ms,
-      replayed = i.replayed, verdict = case when i.outcome = 'delivered' then 'delivered' else a.verdict end,
+      replayed = i.replayed, excerpt = i.excerpt, verdict = case when i.outcome = 'delivered' then 'delivered' else a.verdict end,
       started_at = clock_timestamp() - (i.ago_ms + i.took_ms) * interval '1 millisecond',
       finished_at = clock_timestamp() - i.ago_ms * interval '1 millisecond'
   from input i
@@ -85,5 +85,6 @@ function note(db: Executor, results: readonly Observation[]): Promise<Late[]> {
     column((r) => r.bytesIn),
     column((r) => r.retryAfterMs),
     column((r) => r.replayed),
+    column((r) => r.excerpt),
   ])
 }

@@ -22,6 +22,8 @@ export interface Observation {
   readonly bytesIn: number
   readonly retryAfterMs: number | null
   readonly replayed: boolean
+  /** The beginning of the response body, where the endpoint asks for it. */
+  readonly excerpt: string | null
 }
 
 export interface Result extends Observation {
@@ -47,9 +49,9 @@ with input as materialized (
               then 'delivered' else i.asked end as verdict
   from unnest($1::text::bigint[], $2::text::uuid[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[],
               $7::text::bigint[], $8::text::int[], $9::text::int[], $10::text::smallint[], $11::text::text[], $12::text::boolean[],
-              $13::text::text[], $14::text::int[], $15::text::int[], $16::text::bigint[], $17::text::boolean[])
+              $13::text::text[], $14::text::int[], $15::text::int[], $16::text::bigint[], $17::text::boolean[], $19::text::text[])
        as i(delivery_id, token, asked, outcome, reason, end_reason, delay_ms, took_ms, ago_ms, http_status, phase, request_sent,
-            target_host, bytes_out, bytes_in, retry_after_ms, replayed)
+            target_host, bytes_out, bytes_in, retry_after_ms, replayed, excerpt)
   order by i.delivery_id, i.token
 ), mine as materialized (
   select i.*, case when i.verdict = 'block' and q.ordering_key is null then 'dead' else i.verdict end as written,
@@ -64,9 +66,9 @@ with input as materialized (
   cross join lateral (select clock_timestamp() as now offset 0) t
 ), observed as (
   insert into outbox.attempt (delivery_id, number, token, started_at, finished_at, lag_ms, outcome, verdict, reason, http_status, phase,
-    request_sent, target_host, bytes_out, bytes_in, retry_after_ms, replayed, poller)
+    request_sent, target_host, bytes_out, bytes_in, retry_after_ms, replayed, poller, excerpt)
   select m.delivery_id, m.attempts, m.token, m.started_at, m.finished_at, m.lag_ms, m.outcome, m.written, m.reason, m.http_status, m.phase,
-         m.request_sent, m.target_host, m.bytes_out, m.bytes_in, m.retry_after_ms, m.replayed, $18::text
+         m.request_sent, m.target_host, m.bytes_out, m.bytes_in, m.retry_after_ms, m.replayed, $18::text, m.excerpt
   from mine m
   on conflict (delivery_id, number) do nothing
 ), receipted as (
@@ -137,5 +139,6 @@ export function settle(db: Executor, results: readonly Result[], poller: string)
     column((r) => r.retryAfterMs),
     column((r) => r.replayed),
     poller,
+    column((r) => r.excerpt),
   ])
 }

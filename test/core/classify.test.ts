@@ -111,6 +111,7 @@ const rows: readonly (readonly [why: string, facts: Facts, wanted: Wanted])[] = 
   ['nor is an exhaustion of ours', sent('request', 'EMFILE'), ['unknown', 'retry', 'request_EMFILE']],
 
   ['an address that policy forbids', unsent('prepare', 'blocked_address'), ['not_applied', 'dead', 'blocked_address']],
+  ['an endpoint that was removed', unsent('prepare', 'endpoint_removed'), ['not_applied', 'dead', 'endpoint_removed']],
   ['a request that cannot be made', unsent('prepare', 'bad_config'), ['not_applied', 'dead', 'bad_config']],
 
   ['our file descriptors are used up', unsent('connect', 'EMFILE'), ['not_applied', 'release', 'EMFILE']],

@@ -106,6 +106,7 @@ export const result = ({ delivery_id, number, token }: Leased, more: Partial<Res
   bytesIn: 2,
   retryAfterMs: null,
   replayed: false,
+  excerpt: null,
   ...more,
 })
 
