@@ -34,6 +34,7 @@ export {
 } from './operator.ts'
 export type { EnqueueResult } from './outbox.ts'
 export * as outbox from './outbox.ts'
+export { type Ping, type PingOptions, testEndpoint } from './ping.ts'
 export { createPoller, type Poller, type PollerGiven } from './poller.ts'
 export { type ReconciliationRun, reconcileOnce } from './reconciler.ts'
 export type { ResolveSecret } from './secrets.ts'
