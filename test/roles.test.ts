@@ -5,7 +5,7 @@ import { outbox } from '../src/index.ts'
 import { enqueue, putClinic } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { expire, lease, states } from './support/ledger.ts'
-import { startPeer } from './support/peer.ts'
+import { startPeer, status } from './support/peer.ts'
 import { execute } from './support/plain-client.ts'
 import { QUICK, startWorker } from './support/process.ts'
 import { createRoles, grantsOf, ROLES, relations, rightsOf } from './support/roles.ts'
@@ -140,6 +140,16 @@ test('the operator changes endpoints on record, sees what the reader sees, and m
   assert.deepEqual(await db.query(`select subject, verb from outbox.operation where who = 'ann'`), [
     { subject: 'clinic', verb: 'endpoint put' },
   ])
+  peer.answer(status(200))
+  for (const args of [['pause', '--why=x'], ['resume'], ['show'], ['test']]) {
+    const { code, stderr } = await caughtCli(roles.operator.url, [
+      'endpoint',
+      args[0] as string,
+      'clinic',
+      ...args.slice(1),
+    ])
+    assert.deepEqual([code, stderr], [0, ''], args[0])
+  }
   for (const name of views) await roles.operator.sql.unsafe(`select from outbox.${name}`)
   await assert.rejects(roles.operator.sql.unsafe('update outbox.queue set attempts = 0'), DENIED)
   await assert.rejects(roles.operator.sql.unsafe(`update outbox.operation set who = 'nobody'`), DENIED)

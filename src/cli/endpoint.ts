@@ -1,16 +1,18 @@
 // outledger endpoint put | list
-import { listEndpoints, putEndpoint } from '../endpoints.ts'
+import { type EndpointGiven, listEndpoints, putEndpoint } from '../endpoints.ts'
+import type { By } from '../operator.ts'
 import type { EndpointRow } from '../sql/endpoint.ts'
 import { withDatabase } from './database.ts'
-import { answer, type Screen, table } from './print.ts'
+import { answer, instantText, type Screen, table } from './print.ts'
 import { databaseUrl, type Parsed } from './usage.ts'
 
 export async function put(parsed: Parsed, screen: Screen): Promise<number> {
-  const { by, ...given } = parsed.values
+  const { by, why, ...given } = parsed.values as Partial<EndpointGiven> & By
   const row = await withDatabase(databaseUrl(parsed), (db) =>
-    putEndpoint(db, { ...given, name: parsed.subject }, by === undefined ? {} : { by: String(by) }),
+    putEndpoint(db, { ...given, name: parsed.subject }, { by, why }),
   )
-  answer(screen, parsed, row, () => `endpoint ${row.name} → ${row.url} (version ${row.version})`)
+  const waits = row.unreviewed === null ? '' : `\npaused until "outledger endpoint review": ${row.unreviewed}`
+  answer(screen, parsed, row, () => `endpoint ${row.name} → ${row.url} (version ${row.version})${waits}`)
   return 0
 }
 
@@ -34,11 +36,15 @@ export async function list(parsed: Parsed, screen: Screen): Promise<number> {
 }
 
 const notes = (row: EndpointRow): string =>
+  [...stops(row), ...(row.allowInsecure ? ['allowInsecure'] : []), ...(row.allowPrivate ? ['allowPrivate'] : [])].join(
+    ', ',
+  )
+
+/** What keeps deliveries from going out. */
+export const stops = (row: EndpointRow): string[] =>
   [
     row.removedAt && 'removed',
-    row.pausedAt && `paused: ${row.pausedReason}`,
-    row.allowInsecure && 'allowInsecure',
-    row.allowPrivate && 'allowPrivate',
-  ]
-    .filter(Boolean)
-    .join(', ')
+    row.pausedReason && `paused: ${row.pausedReason}`,
+    row.backoffUntil && `backing off until ${instantText(row.backoffUntil)}`,
+    row.trippedUntil && `tripped until ${instantText(row.trippedUntil)}`,
+  ].filter((stop) => stop !== null)

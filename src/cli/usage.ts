@@ -13,8 +13,8 @@ export interface Parsed {
   readonly json: boolean
   /** The argument before the options; empty for a verb that takes none. */
   readonly subject: string
-  /** Values under their option names, of the table's types; `databaseUrl` apart. */
-  readonly values: Record<string, string | number | boolean>
+  /** Values under their option names, of the table's types, null for `--no-…`; `databaseUrl` apart. */
+  readonly values: Record<string, string | number | boolean | null>
   readonly databaseUrl: string | undefined
 }
 
@@ -25,6 +25,9 @@ export function parse(args: readonly string[], verb: Verb): Parsed {
   const flags = new Map(Object.entries(verb.options).map(([name, spec]) => [flagOf(name), { name, spec }]))
   refuseUnknown(args, [...flags.keys(), ...COMMON])
   const options = Object.fromEntries([...flags].map(([flag, { spec }]) => [flag, typeOf(spec.type)] as const))
+  // Known under its own name, --no-max-attempts passes parseArgs, which then takes it for the negation that it is.
+  for (const [flag, { spec }] of flags)
+    if (spec.default === null && spec.type !== 'boolean') options[`no-${flag}`] = { type: 'boolean' }
   const { values, positionals } = readArgs(args, {
     ...options,
     'database-url': { type: 'string' },
@@ -32,9 +35,10 @@ export function parse(args: readonly string[], verb: Verb): Parsed {
     json: { type: 'boolean' },
   })
   const subject = subjectOf(positionals, verb)
-  const typed = Object.entries(values).flatMap(([flag, value]) => {
+  const typed = Object.entries(values).flatMap(([flag, value]): [string, unknown][] => {
     const known = flags.get(flag)
     if (known === undefined) return []
+    if (value === false && known.spec.type !== 'boolean') return [[known.name, null]]
     const number = known.spec.type === 'integer' || known.spec.type === 'number'
     if (number && (String(value).trim() === '' || !Number.isFinite(Number(value))))
       throw new UsageError(`--${flag} is "${value}"; it must be a number`)
@@ -44,7 +48,7 @@ export function parse(args: readonly string[], verb: Verb): Parsed {
   return {
     json: values.json === true,
     subject,
-    values: Object.fromEntries(typed),
+    values: Object.fromEntries(typed) as Parsed['values'],
     databaseUrl: typeof url === 'string' && url !== '' ? url : undefined,
   }
 }

@@ -1,7 +1,8 @@
 // The verbs of the command line, once: the help, the parsing and the manual's table come from here.
-import { ENDPOINT_OPTIONS } from '../endpoint-options.ts'
+import { ENDPOINT_OPTIONS, ROTATE_OPTIONS } from '../endpoint-options.ts'
 import { LIST_OPTIONS } from '../list-options.ts'
 import { type OptionTable, POLLER_OPTIONS } from '../options.ts'
+import { PERSON_OPTIONS } from '../person.ts'
 
 export interface Verb {
   readonly name: string
@@ -15,9 +16,9 @@ export interface Verb {
   readonly examples: readonly string[]
 }
 
-const BY = {
-  by: { type: 'string', default: null, doc: 'Who does it, for the record; default the current user' },
-} as const
+const { default: _optional, ...why } = PERSON_OPTIONS.why
+/** Where the record must say why. */
+const REASONED = { ...PERSON_OPTIONS, why } as const
 const { name: _name, ...SETTINGS } = ENDPOINT_OPTIONS
 const { databaseUrl: _url, ...POLLER } = POLLER_OPTIONS
 
@@ -57,11 +58,12 @@ export const VERBS = [
     name: 'endpoint put',
     takes: 'NAME',
     summary: 'create an endpoint, or change its settings',
-    more: 'Of an endpoint that exists, what is not given keeps its value.',
-    options: { ...SETTINGS, ...BY },
+    more: 'Of an endpoint that exists, what is not given keeps its value; --no-max-attempts and the like take back what may be absent. Another host, region or processor is another recipient: nothing is sent until "outledger endpoint review".',
+    options: { ...SETTINGS, ...PERSON_OPTIONS },
     examples: [
       'outledger endpoint put clinic --url https://clinic.example/hooks --secret env:CLINIC_SECRET',
       'outledger endpoint put clinic --timeout-ms 5000',
+      'outledger endpoint put clinic --no-timeout-ms',
     ],
   },
   {
@@ -70,6 +72,62 @@ export const VERBS = [
     more: 'Secrets appear only as references.',
     options: {},
     examples: ['outledger endpoint list', 'outledger endpoint list --json'],
+  },
+  {
+    name: 'endpoint show',
+    takes: 'NAME',
+    summary: 'one endpoint: settings, state, open deliveries, last operations',
+    more: 'Secrets appear only as references.',
+    options: {},
+    examples: ['outledger endpoint show clinic'],
+  },
+  {
+    name: 'endpoint test',
+    takes: 'NAME',
+    summary: 'send one signed ping and tell how it went',
+    more: 'It is the request of a delivery, but of type outledger.ping and without a place in the ledger. Exit code 1 when a delivery would not have been delivered. A paused endpoint is tested too.',
+    options: PERSON_OPTIONS,
+    examples: ['outledger endpoint test clinic'],
+  },
+  {
+    name: 'endpoint pause',
+    takes: 'NAME',
+    summary: 'send nothing more to it',
+    more: 'What is in flight ends, what is due waits; waiting uses nothing up.',
+    options: REASONED,
+    examples: ['outledger endpoint pause clinic --why maintenance'],
+  },
+  {
+    name: 'endpoint resume',
+    takes: 'NAME',
+    summary: 'send to it again',
+    more: 'Refused while a change waits for a review.',
+    options: PERSON_OPTIONS,
+    examples: ['outledger endpoint resume clinic'],
+  },
+  {
+    name: 'endpoint review',
+    takes: 'NAME',
+    summary: 'accept a changed host, region or processor',
+    more: 'It ends the pause that the change made; a pause of a person stays.',
+    options: REASONED,
+    examples: ['outledger endpoint review clinic --why signed'],
+  },
+  {
+    name: 'endpoint rotate-secret',
+    takes: 'NAME',
+    summary: 'sign with a new secret, for a while with the old one too',
+    more: 'Every poller must know the new reference before. Requests then carry a signature for each secret, the new one first.',
+    options: { ...ROTATE_OPTIONS, ...PERSON_OPTIONS },
+    examples: ['outledger endpoint rotate-secret clinic --secret env:CLINIC_SECRET_2 --keep-hours 48'],
+  },
+  {
+    name: 'endpoint remove',
+    takes: 'NAME',
+    summary: 'retire it: enqueue refuses it, its history stays',
+    more: 'Refused while deliveries are open. A put takes it back into service.',
+    options: PERSON_OPTIONS,
+    examples: ['outledger endpoint remove clinic'],
   },
   {
     name: 'status',
