@@ -78,6 +78,7 @@ export class Claiming {
     do {
       claimed += (await this.claimOnce()) ?? 0
       await this.#slots.untilIdle()
+      await this.#own.settler.flush()
     } while (this.#solo.running)
     return claimed
   }
@@ -115,21 +116,23 @@ export class Claiming {
   /** Claims what there is room for; null when there is no room, or when the process is emptied for one that is tried alone. */
   async claimOnce(): Promise<number | null> {
     if (this.#solo.running) {
-      if (!(await this.#isEmpty())) return null
+      if (!this.#isEmpty()) return null
       this.#solo.end(performance.now())
       this.#lookout.discoverNext()
     }
-    if (this.#solo.mayEmpty(performance.now())) return (await this.#isEmpty()) ? this.#claimAlone() : null
+    if (this.#solo.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimAlone() : null
     const claimed = await this.#claimTogether()
     // Nothing else to do: it need not wait for its turn.
-    return claimed === 0 && this.#solo.waiting && (await this.#isEmpty()) ? this.#claimAlone() : claimed
+    return claimed === 0 && this.#solo.waiting && this.#isEmpty() ? this.#claimAlone() : claimed
   }
 
   /** Nothing is leased here, and what has been learned is written: a crash now is charged to nobody. */
-  async #isEmpty(): Promise<boolean> {
+  #isEmpty(): boolean {
+    const { settler } = this.#own
     if (!this.#slots.idle) return false
-    await this.#own.settler.flush()
-    return true
+    // Not waited for: the heartbeat goes on.
+    if (!settler.idle) settler.flush().then(() => this.onRoom(0))
+    return settler.idle
   }
 
   /** Whatever comes of it, its turn ends with the claim that finds the process empty again. */

@@ -58,6 +58,11 @@ export class Settler {
     return this.#pending.length
   }
 
+  /** Nothing is left to write. */
+  get idle(): boolean {
+    return this.#running === null
+  }
+
   push(result: Pending): void {
     this.#pending.push(result)
     this.#running ??= this.#drain()

@@ -135,18 +135,23 @@ test('a full pass that finds more than it may take goes on from there, far below
   assert.equal(asked(lanes, 8, 5_003)[0]?.floor, NOW_MS - 60_000, 'a minute below: the rest of that transaction')
 })
 
-test('a full pass that did not come to a lane is made up for', () => {
+test('a full pass that did not come to a lane is made up for with the next claim', () => {
   const lanes = lanesOf(rows(2))
-  const wishes = asked(lanes, 4, 1)
+  lanes.taken(asked(lanes, 4, 1), claimed(1024, 0), 4)
+  lanes.learn(rows(2), 2)
+  const wishes = asked(lanes, 4, 5_002)
   assert.deepEqual(
     wishes.map(({ floor }) => floor),
     [null, null],
   )
   lanes.taken(wishes, claimed(1024, 2), 2)
-  assert.equal(asked(lanes, 4, 2).find(({ lane }) => lane === 1025)?.floor, null)
-  lanes.taken(asked(lanes, 4, 3), claimed(1025, 0), 9)
-  lanes.learn(rows(2), 4)
-  assert.equal(asked(lanes, 4, 4).find(({ lane }) => lane === 1025)?.floor, NOW_MS)
+  const floorOf = (wanted: number, now: number) => asked(lanes, 4, now).find(({ lane }) => lane === wanted)?.floor
+  assert.equal(floorOf(1024, 5_003), NOW_MS)
+  lanes.taken(wishes, claimed(1024, 2), 2)
+  assert.equal(floorOf(1025, 5_004), null)
+  lanes.taken([wishes.find(({ lane }) => lane === 1025) as never], claimed(1025, 0), 9)
+  lanes.learn(rows(2), 5_005)
+  assert.equal(floorOf(1025, 5_006), NOW_MS)
 })
 
 // case C35
