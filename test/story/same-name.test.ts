@@ -27,7 +27,9 @@ test('a name is not a token: the settle of a poller that was replaced by one of 
   first.open()
   old.kill('SIGCONT')
   await until('the old one is told so', () => old.log.some(({ msg }) => msg === 'result came after its lease'))
-  assert.deepEqual(await db.query('select * from outbox.queue'), held, 'the lease of the new one is as it was')
+  // What it learned counts as evidence only: its attempt was not applied.
+  const asWas = held.map((row) => ({ ...row, maybe_applied_at: null }))
+  assert.deepEqual(await db.query('select * from outbox.queue'), asWas, 'the lease of the new one is as it was')
   assert.deepEqual(await db.query('select 1 from outbox.receipt'), [])
 
   second.open()
