@@ -59,11 +59,12 @@ SELECT 'endpoint change', coalesce(e.paused_at, e.updated_at), e.name, e.class, 
 FROM outbox.endpoint e WHERE e.unreviewed IS NOT NULL AND e.removed_at IS NULL;
 --> statement-breakpoint
 CREATE VIEW outbox.lanes AS
+-- One row of which the planner expects a hundred (json_array_elements), so that it never sorts a queue that it believes empty.
 WITH RECURSIVE lane(endpoint_id, lane, first_due) AS (
-  (SELECT q.endpoint_id, q.lane, q.next_attempt_at FROM outbox.queue q ORDER BY q.endpoint_id, q.lane, q.next_attempt_at LIMIT 1)
+  (SELECT q.endpoint_id, q.lane, q.next_attempt_at FROM outbox.queue q CROSS JOIN json_array_elements('[0]') ORDER BY q.endpoint_id, q.lane, q.next_attempt_at LIMIT 1)
   UNION ALL
   SELECT n.endpoint_id, n.lane, n.next_attempt_at FROM lane l CROSS JOIN LATERAL (
-    SELECT q.endpoint_id, q.lane, q.next_attempt_at FROM outbox.queue q
+    SELECT q.endpoint_id, q.lane, q.next_attempt_at FROM outbox.queue q CROSS JOIN json_array_elements('[0]')
     WHERE (q.endpoint_id, q.lane) > (l.endpoint_id, l.lane)
     ORDER BY q.endpoint_id, q.lane, q.next_attempt_at LIMIT 1) n
 )

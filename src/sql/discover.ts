@@ -1,5 +1,6 @@
 // Which lanes have open rows, and how long until the first row of each is due.
 import type { Executor } from './executor.ts'
+import { PROBE } from './probe.ts'
 
 export interface LaneRow {
   readonly endpoint_id: number
@@ -16,12 +17,12 @@ export interface LaneRow {
 // A loose index scan: one probe of the index a lane, however many rows the lane has.
 const text = `
 with recursive lane(endpoint_id, lane, first_due) as (
-  (select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q
+  (select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${PROBE}
    where (q.endpoint_id, q.lane) > ($1::text::int, $2::text::smallint)
    order by q.endpoint_id, q.lane, q.next_attempt_at limit 1)
   union all
   select n.endpoint_id, n.lane, n.next_attempt_at from lane l cross join lateral (
-    select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q
+    select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${PROBE}
     where (q.endpoint_id, q.lane) > (l.endpoint_id, l.lane)
     order by q.endpoint_id, q.lane, q.next_attempt_at limit 1) n
 ), page as (select * from lane limit $3::text::int)
