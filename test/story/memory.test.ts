@@ -50,6 +50,6 @@ test('after an outage the memory of a poller is bounded by its slots: twice the 
   t.diagnostic(
     `${Math.round(none)} MB with hardly a backlog, ${Math.round(once)} MB with 20 000 rows, ${Math.round(twice)} MB with 40 000`,
   )
-  assert.ok(none > 20 && once <= none * (1 + TOLERANCE), `${none} MB, then ${once} MB`)
+  assert.ok(none > 20 && once <= none * 1.3, `${none} MB, then ${once} MB`)
   assert.ok(twice <= once * (1 + TOLERANCE), `${once} MB, then ${twice} MB`)
 })
