@@ -119,7 +119,7 @@ test('a purge run is bounded: what is left goes with the next one', async () => 
      select id, clock_timestamp() - interval '2 days', clock_timestamp() - interval '1 day', 1, 'delivered', 'delivered' from ended`,
   )
   const left = () => count(`delivery where key like 'bulk-%'`)
-  assert.equal((await purge()).batches, 20)
+  assert.equal((await purge()).batches, 50)
   assert.equal(await left(), 200)
   assert.equal((await purge()).deliveries, 200)
   assert.equal(await left(), 0)
