@@ -134,7 +134,7 @@ test('sweep and purge say what they did, in words and as JSON', async () => {
 })
 
 test('a fault of the database is told by its code: its message may carry anything', async () => {
-  await empty.query('drop table outbox.tombstone')
+  await empty.query('drop table outbox.tombstone cascade')
   const { code, stdout, stderr } = await cli(empty.url, 'purge')
   assert.deepEqual([code, stdout, stderr], [1, '', 'outledger: failed with 42P01\n'])
 })

@@ -81,8 +81,11 @@ test('the first event of a new user comes to the receiver of a new user', async 
     const [pattern, step] = steps.find(([pattern]) => pattern.test(command)) ?? []
     assert.ok(pattern && step, command)
     await step(pattern.exec(command)?.[1] ?? '')
-    if (command.endsWith('work')) await until('the receiver has it', () => told.length > 0)
-    else if (command.startsWith('npx outledger show'))
+    if (command.endsWith('work')) {
+      await until('the receiver has it', () => told.length > 0)
+      // Who types the next command has given the answer time to be written.
+      await until('its answer is on record', async () => (await db.query('select from outbox.receipt')).length > 0)
+    } else if (command.startsWith('npx outledger show'))
       answers.set(`show ${answers.has('show') ? 'after' : 'before'}`, answers.get('show') ?? '')
   }
   assert.deepEqual(told, ['taken hello-1 {"hello":"clinic"}\n'])
