@@ -7,7 +7,7 @@ const EVENT = / {2}\/\*\* (.+) \*\/\n {2}(?:'([\w.]+)'|(\w+)): \[(.+)\]/g
 
 /** Name, when, and what comes with it. @throws when an event has no comment, and would be missing */
 export function pollerEvents(): string[][] {
-  const text = readFileSync(new URL('../../src/events.ts', import.meta.url), 'utf8')
+  const text = readFileSync('src/events.ts', 'utf8')
   const body = DECLARATION.exec(text)?.[1] ?? ''
   const events = [...body.matchAll(EVENT)].map(([, when = '', quoted, plain, given = '']) => [
     code(quoted ?? plain ?? ''),

@@ -1,10 +1,11 @@
+import 'tsx'
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import type { Handle } from '../../src/index.ts'
 import { testDatabase } from '../support/database.ts'
 import { addEndpoint } from '../support/ledger.ts'
@@ -14,7 +15,7 @@ import { messages } from './messages.ts'
 import { type Isolation, prismaState, type Subject } from './subject.ts'
 import { transactions } from './transactions.ts'
 
-const PROJECT = fileURLToPath(new URL('../prisma/', import.meta.url))
+const PROJECT = join(process.cwd(), 'test/prisma/')
 const MODULES = join(PROJECT, 'node_modules')
 const INSTALL = 'npm ci --prefix test/prisma --ignore-scripts'
 

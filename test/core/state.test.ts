@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type Ending, MOVES, STATES, type State } from '../../src/core/state.ts'
 
-const source = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const source = (path: string) => readFileSync(path, 'utf8')
 const quoted = (text = '') => [...text.matchAll(/'(\w+)'/g)].map((match) => match[1]).sort()
 
 const OPEN: readonly State[] = ['waiting', 'leased', 'parked', 'blocked']

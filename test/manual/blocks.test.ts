@@ -1,9 +1,10 @@
 // Every block of the manual is compiled, and run against a real database and a real receiver.
+import 'tsx'
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { parse } from '../../src/cli/usage.ts'
 import { VERBS, type Verb } from '../../src/cli/verbs.ts'
 import { deliverOnce, putClinic } from '../support/clinic.ts'
@@ -16,7 +17,7 @@ import { textOf } from '../support/source.ts'
 
 const folder = snippetFolder('blocks')
 // Prisma itself is tested in test/clients; here stands what its generated client looks like to the block.
-const standIn = `export * from '${fileURLToPath(import.meta.resolve('./prisma-client.ts'))}'\n`
+const standIn = `export * from '${ROOT}test/manual/prisma-client.ts'\n`
 mkdirSync(join(folder, 'client'))
 writeFileSync(join(folder, 'client/client.ts'), standIn)
 mkdirSync(join(folder, 'node_modules/@prisma/adapter-pg'), { recursive: true })

@@ -1,4 +1,5 @@
 // What a new user does with nothing but README.md: the example, and the first event of one's own, as they stand there.
+import 'tsx'
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

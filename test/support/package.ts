@@ -4,10 +4,9 @@ import { chmod, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+const root = process.cwd()
 /** A command of ours, by its name in node_modules/.bin. */
 export const bin = (name: string): string => join(root, 'node_modules/.bin', name)
 

@@ -2,10 +2,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Block, blocksOf } from './manual.ts'
 
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+export const ROOT = `${process.cwd()}/`
 
 export const sourced = (text: string): string =>
   text.replace(

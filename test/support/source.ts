@@ -1,9 +1,8 @@
 // The project's own files as text, for the rules that no compiler holds. TypeScript 7 has no API to ask instead.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = process.cwd()
 const NOT_OURS = new Set(['node_modules', '.git', 'dist', 'coverage'])
 
 /** Paths of all files below a folder, relative to the root, with slashes. */
