@@ -44,6 +44,8 @@ export async function attemptDelivery(
 ): Promise<Ended> {
   const { claim } = leased
   if (target.endpoint.removedAt !== null) return endpointRemoved(leased, target)
+  // Changed between the claim and the look at its settings: the pause came too late for this one.
+  if (target.endpoint.unreviewed !== null) return { kind: 'release', reason: 'endpoint_unreviewed' }
   if (trialOf(claim.lost) === 'poison') return neverAgain(leased, target, 'poison')
   if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)

@@ -54,6 +54,23 @@ for (const [i, [why, set, reason]] of broken.entries())
     )
   })
 
+test('a change that nobody has reviewed is not sent to by a claim that was faster than its pause', async () => {
+  const name = 'changed'
+  await putClinic(db, peer.url, { name })
+  await enqueue(db, ['changed-1'], { endpoint: name })
+  // What such a claim finds in the row; the pause of the put is what it has passed already.
+  await db.query(`update outbox.endpoint set unreviewed = 'host a → b', version = version + 1 where name = '${name}'`)
+  const before = peer.received.length
+  const poller = testPoller(db)
+  const { claimed, released } = await poller.runOnce()
+  assert.deepEqual([claimed, released, peer.received.length - before], [1, 1, 0])
+  assert.deepEqual(await states('changed'), [{ state: 'waiting', reason: null, attempts: 0, n: 1 }])
+  await db.query(`update outbox.endpoint set unreviewed = null, version = version + 1 where name = '${name}'`)
+  await db.age('changed-1', '1 minute')
+  assert.equal((await poller.runOnce()).delivered, 1)
+  await poller.stop()
+})
+
 // case C60
 test('a delivery whose transaction was open while its endpoint was removed ends dead, unsent, and so does what follows it', async () => {
   const name = 'removed'
