@@ -32,7 +32,11 @@ export const ENDPOINT_OPTIONS = {
     default: null,
     doc: 'Reference to the value of an authorization header, for receivers that want one',
   },
-  headers: { type: 'string', default: null, doc: 'JSON object of further headers; may not replace ours' },
+  headers: {
+    type: 'string',
+    default: null,
+    doc: 'JSON object of further headers; may not replace ours. Views show them: a secret belongs in authorization',
+  },
   timeoutMs: {
     type: 'integer',
     default: null,
