@@ -11,14 +11,17 @@ import { anyExecutor, type Handle } from './transaction.ts'
 export type ListFilter = Given<typeof LIST_OPTIONS>
 
 /** One delivery with its attempts and what people did to it, or null. */
-export function get(db: Handle, key: string): Promise<Story | null> {
-  return getRow(anyExecutor(db), key)
+export async function get(db: Handle, key: string): Promise<Story | null> {
+  return noText(key) ? null : getRow(anyExecutor(db), key)
 }
 
 /** What is left of a purged delivery, or null. */
-export function tombstoneOf(db: Handle, key: string): Promise<Tombstone | null> {
-  return tombstoneRow(anyExecutor(db), key)
+export async function tombstoneOf(db: Handle, key: string): Promise<Tombstone | null> {
+  return noText(key) ? null : tombstoneRow(anyExecutor(db), key)
 }
+
+/** Postgres has no text with this character, so no delivery has such a key. */
+const noText = (key: string): boolean => key.includes('\0')
 
 /**
  * Deliveries, newest first. States, certainties and reasons other than those of delivered ones are found without reading
