@@ -71,6 +71,7 @@ if (!existsSync(join(MODULES, '.bin/prisma'))) {
     rmSync(folder, { recursive: true, force: true })
   })
   writeFileSync(join(folder, 'schema.prisma'), SCHEMA)
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
   // Its engine for migrations would be fetched from the network; to generate a client nobody needs it.
   execFileSync(process.execPath, [join(MODULES, 'prisma/build/index.js'), 'generate', '--schema', 'schema.prisma'], {
     cwd: folder,
