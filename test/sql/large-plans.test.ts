@@ -96,14 +96,18 @@ function faultsOf(plan: PlanNode): string[] {
   })
 }
 
-/** The middle one of nine. What else runs here may disturb a round, and a wrong plan takes hundreds of milliseconds in each. */
+/** Rounds of nine until one was undisturbed: the other tests have the same two cores. */
+const ROUNDS = 40
+
+/** The middle one of nine. What is far beyond the limit is no disturbance: a wrong plan takes hundreds of milliseconds each time. */
 async function medianMs(held: readonly Leased[], verb: (typeof VERBS)[string]): Promise<number> {
-  const rounds: number[] = []
-  while (rounds.length < 5 && !rounds.some((median) => median <= LIMIT_MS)) {
+  let median = Number.POSITIVE_INFINITY
+  for (let round = 0; round < ROUNDS; round++) {
     const times = await timesOf(db, 9, (on) => verb(on, held))
-    rounds.push(times[Math.floor(times.length / 2)] as number)
+    median = times[Math.floor(times.length / 2)] as number
+    if (median <= LIMIT_MS || median > 10 * LIMIT_MS) break
   }
-  return Math.min(...rounds)
+  return median
 }
 
 async function everyVerb(t: TestContext, what: string): Promise<void> {
