@@ -148,7 +148,7 @@ export function kyselySubject(url: string): Subject {
     name: 'kysely',
     roots: { db },
     begin: (work, isolation = 'read committed') => db.transaction().setIsolationLevel(isolation).execute(work),
-    // Its own savepoints need a transaction that the app ends itself: see the test of controlled transactions.
+    // Its own savepoints need a transaction that the app ends itself: here they are typed.
     savepoint: async (tx, work) => {
       const run = (text: string) => (tx as typeof db).executeQuery({ sql: text, parameters: [] } as never)
       await run('savepoint mine')
