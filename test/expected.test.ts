@@ -71,6 +71,8 @@ const TYPES: [type: string, expression: string][] = [
   ['timestamptz', `'2026-01-01 00:00+00'::timestamptz + i * interval '1 microsecond'`],
   ['timestamp', `'2026-01-01'::timestamp + i * interval '1 microsecond'`],
   ['date', `'2026-01-01'::date + i`],
+  ['char(n)', `lpad(i::text, 26, '0')::char(26)`],
+  ['bit(n)', 'i::bit(14)'],
   ['double precision', 'i / 7.0::float8'],
   ['a name that wants quotes', 'i'],
 ]

@@ -11,10 +11,15 @@ export interface Expected {
 const rowsOf = ({ query }: Expected): string => `(\n${query.replace(/;\s*(?:--.*\s*)*$/, '')}\n) e`
 const column = ({ pageBy }: Expected): string => `e."${pageBy.replaceAll('"', '""')}"`
 
-/** The type of the column to page by, and whether it is null somewhere: what is null has no place in an order. */
+/**
+ * The type of the column to page by, and whether it is null somewhere: what is null has no place in an order. The type goes
+ * by its own name, for `character` and `bit` are those of length 1.
+ */
 export async function inspectExpected(db: Executor, expected: Expected): Promise<{ type: string; blank: boolean }> {
   const [row] = await db.run<{ type: string; blank: boolean }>(
-    `select pg_typeof((select ${column(expected)} from ${rowsOf(expected)} limit 0))::text as type,
+    `select (select format('%I.%I', n.nspname, t.typname)
+             from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+             where t.oid = pg_typeof((select ${column(expected)} from ${rowsOf(expected)} limit 0))) as type,
             exists (select from ${rowsOf(expected)} where ${column(expected)} is null) as blank`,
     [],
   )
@@ -29,8 +34,6 @@ export interface Position {
   readonly limit: number
 }
 
-const POSITION = 'outledger_position'
-
 /** Rows after a position, each with its own. A statement of its own: no snapshot is held while the others are looked at. */
 export async function readExpected(
   db: Executor,
@@ -39,12 +42,17 @@ export async function readExpected(
 ): Promise<{ readonly row: Row; readonly position: string }[]> {
   const by = column(expected)
   const rows = await db.run<Row>(
-    `select e.*, ${by}::text as ${POSITION} from ${rowsOf(expected)}
+    `select e.*, ${by}::text as outledger_position from ${rowsOf(expected)}
      ${after === null ? '' : `where ${by} > $1::text::${type}`}
      order by ${by} limit ${limit}`,
     after === null ? [] : [after],
   )
-  return rows.map(({ [POSITION]: position, ...row }) => ({ row, position: String(position) }))
+  // By place: the app's client may rename columns.
+  return rows.map((all) => {
+    const columns = Object.entries(all)
+    const [, position] = columns.pop() as [string, unknown]
+    return { row: Object.fromEntries(columns), position: String(position) }
+  })
 }
 
 export interface Wanted {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { drizzle } from 'drizzle-orm/node-postgres'
-import { Kysely, PostgresDialect } from 'kysely'
+import { CamelCasePlugin, Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgres from 'postgres'
 import { type Handle, outbox, reconcileOnce } from '../../src/index.ts'
@@ -15,7 +15,11 @@ const { captured, fresh, pay } = await payments(db)
 // The database is dropped before the pools are closed, and an idle connection of node-postgres says so.
 const pool = () => new pg.Pool({ connectionString: db.url, max: 1 }).on('error', () => {})
 const [plain, ofKysely] = [pool(), pool()]
-const kysely = new Kysely<object>({ dialect: new PostgresDialect({ pool: ofKysely }) })
+// It renames what comes back, ours too.
+const kysely = new Kysely<object>({
+  dialect: new PostgresDialect({ pool: ofKysely }),
+  plugins: [new CamelCasePlugin()],
+})
 const orm = drizzle(plain)
 const sql = postgres(db.url, { max: 1, fetch_types: false, onnotice: () => {} })
 after(() => Promise.all([kysely.destroy(), plain.end(), sql.end({ timeout: 1 })]))
