@@ -73,7 +73,8 @@ export class Poller {
 
   /** One round: heartbeat, discovery, one claim, its attempts and their settlement. Counts are what the database wrote. */
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
-    await this.#stopped
+    // Not awaited when there is none: a stop that is asked for next must find the run that it ends.
+    if (this.#stopped !== null) await this.#stopped
     return this.#current().runOnce()
   }
 

@@ -28,6 +28,8 @@ export class Run {
   /** Aborted last: not even the database is waited for. */
   readonly #ending = new AbortController()
   #loops: Loop[] = []
+  /** Those asked for by hand; a stop waits for what they have leased. */
+  readonly #rounds = new Set<Promise<unknown>>()
   #stopped: Promise<void> | null = null
   /** It may have left a row among the pollers. */
   #began = false
@@ -76,7 +78,9 @@ export class Run {
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
     this.#began = true
     const before = this.#settler.counts()
-    const claimed = await this.#claiming.roundOnce()
+    const round = this.#claiming.roundOnce()
+    this.#rounds.add(round)
+    const claimed = await round.finally(() => this.#rounds.delete(round))
     await this.#settler.flush()
     const after = this.#settler.counts()
     for (const name of Object.keys(after) as (keyof SettleCounts)[]) after[name] -= before[name]
@@ -100,7 +104,11 @@ export class Run {
     const { name, options, events } = this.#own
     this.#stopping.abort()
     const end = setTimeout(() => this.#ending.abort(), graceMs + options.settleBudgetMs)
-    await Promise.all([this.#claiming.drain(graceMs), ...this.#loops.map(({ ended }) => ended)])
+    await Promise.all([
+      this.#claiming.drain(graceMs),
+      Promise.allSettled(this.#rounds),
+      ...this.#loops.map(({ ended }) => ended),
+    ])
     await this.#settler.flush()
     // Once: where the database is away nobody waits for it, the others miss three heartbeats instead.
     if (this.#began) await leave(this.#db, name).catch(() => {})

@@ -5,6 +5,7 @@ import { migrate } from '../src/index.ts'
 import { enqueue, putClinic, testPoller } from './support/clinic.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { gate, startPeer, status, when } from './support/peer.ts'
+import { testSecretValue } from './support/secret.ts'
 import { until } from './support/until.ts'
 
 /** Connections that pollers have to this database. */
@@ -114,5 +115,28 @@ test('a round after a stop, or while one is under way, is a round', async () => 
     const stopped = poller.stop()
     if (i > 0) await stopped
   }
+  assert.equal(await connections(db), 0)
+})
+
+test('a stop amid a round ends it: what it has leased goes back, and no connection is left', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  await putClinic(db, peer.url)
+  await enqueue(db, ['capture-1842'])
+  let stopped: Promise<void> | undefined
+  const amid = testPoller(db, {
+    resolveSecret: async () => {
+      stopped ??= amid.stop()
+      await new Promise(setImmediate)
+      return testSecretValue
+    },
+  })
+  assert.equal((await amid.runOnce()).released, 1)
+  await stopped
+  assert.deepEqual(await db.query('select state, attempts from outbox.deliveries'), [{ state: 'waiting', attempts: 0 }])
+
+  const before = testPoller(db)
+  const round = before.runOnce().catch(() => {})
+  await before.stop()
+  await round
   assert.equal(await connections(db), 0)
 })
