@@ -32,6 +32,9 @@ export function checkWord(field: string, value: string, limit: number): void {
 /** Its settings are right, each and together. */
 export function crossCheck(s: EndpointSettings): void {
   checkWord('class', s.class, 64)
+  for (const [name, value] of Object.entries({ region: s.region, processor: s.processor }))
+    if (value !== null && (value.length > 200 || value.includes('\0') || !value.isWellFormed()))
+      throw wrong(`${name} has ${value.length} characters; it must be up to 200 of text`)
   const problem = urlProblem(s.url, s.allowInsecure)
   if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
   if (s.keyWindowMs < s.horizonMs)

@@ -128,6 +128,15 @@ test('a test tells each phase and the verdict, and its exit code whether it was 
   assert.deepEqual([failed, http, outcome, verdict, reason], [1, 403, 'rejected', 'dead', 'auth_rejected'])
 })
 
+test('a put steers no terminal with what waits for a review', async () => {
+  await putClinic(db, peer.url, { name: 'f' })
+  const [code, said] = await cli('put', 'f', '--region', 'eu\u202e\u009b31m')
+  assert.deepEqual(
+    [code, said.split('\n')[1]],
+    [0, 'paused until "outledger endpoint review": region none → "eu\ufffd\ufffd31m"'],
+  )
+})
+
 test('nothing of all this shows a secret', () => {
   assert.ok(printed.length >= 12)
   for (const secret of [testSecretValue, SECRET_2, 'Bearer t\n']) assert.ok(!printed.join('\n').includes(secret))

@@ -34,6 +34,8 @@ const refused: readonly Row[] = [
   ['a name that is too long', { name: 'n'.repeat(201) }, /^name "n{100}.* must be 1 to 200/],
   ['a name that is no text', { name: 7 }, /^option name is 7; it must be a string$/],
   ['a class with a slash', { class: 'a/b' }, /^class "a\/b" must be 1 to 64/],
+  ['a region with U+0000', { region: 'eu\0' }, /^region has 3 characters; it must be up to 200 of text$/],
+  ['half a character', { processor: '\ud800' }, /^processor has 1 characters; it must be up to 200 of text$/],
   ['a misspelt setting', { retryDelay: 5 }, /^unknown option "retryDelay"; did you mean "retryDelayMs"\?$/],
   ['http', { url: 'http://clinic.example/' }, /^url of endpoint clinic is http: use https, or allowInsecure/],
   [

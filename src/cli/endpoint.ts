@@ -3,7 +3,7 @@ import { type EndpointGiven, listEndpoints, putEndpoint } from '../endpoints.ts'
 import type { By } from '../operator.ts'
 import type { EndpointRow } from '../sql/endpoint.ts'
 import { withDatabase } from './database.ts'
-import { answer, instantText, type Screen, table } from './print.ts'
+import { answer, harmless, instantText, type Screen, table } from './print.ts'
 import { databaseUrl, type Parsed } from './usage.ts'
 
 export async function put(parsed: Parsed, screen: Screen): Promise<number> {
@@ -11,7 +11,7 @@ export async function put(parsed: Parsed, screen: Screen): Promise<number> {
   const row = await withDatabase(databaseUrl(parsed), (db) =>
     putEndpoint(db, { ...given, name: parsed.subject }, { by, why }),
   )
-  const waits = row.unreviewed === null ? '' : `\npaused until "outledger endpoint review": ${row.unreviewed}`
+  const waits = row.unreviewed === null ? '' : `\npaused until "outledger endpoint review": ${harmless(row.unreviewed)}`
   answer(screen, parsed, row, () => `endpoint ${row.name} → ${row.url} (version ${row.version})${waits}`)
   return 0
 }
