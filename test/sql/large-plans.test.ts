@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { PURGE_BATCH } from '../../src/maintenance.ts'
+import { get, list } from '../../src/look.ts'
+import { KEYS_PER_PAGE, PURGE_BATCH } from '../../src/maintenance.ts'
 import { type ClaimOptions, claim, claimAlone, suspects } from '../../src/sql/claim.ts'
 import { discover } from '../../src/sql/discover.ts'
 import type { Executor } from '../../src/sql/executor.ts'
@@ -16,6 +17,7 @@ import {
   addDeliveries,
   addEndpoints,
   addEnds,
+  addParked,
   addWork,
   believeQueueEmpty,
   ENDPOINTS,
@@ -31,6 +33,12 @@ const BATCH = 100
 /** From here on only the queue has rows: nobody gets so far as to look for their deliveries. */
 const BEYOND = ROWS + DUE
 const LIMIT_MS = 10
+/** case C20 */
+const CLAIM_LIMIT_MS = 5
+/** Half of them behind half of the deliveries that are due. */
+const PARKED = 50_000
+/** No more rows than this are taken from a table, whatever lies behind them. */
+const MANY = 10 * BATCH
 /** A table that is rather read as a whole. */
 const FEW_PAGES = 1_000
 
@@ -38,6 +46,7 @@ const db = await testDatabase()
 await quiet(db)
 await addEndpoints(db)
 await addDeliveries(db, 1, ROWS + DUE)
+await addDeliveries(db, BEYOND + ROWS + 1, BEYOND + ROWS + PARKED)
 await addEnds(db, DUE + 1, DUE + ROWS, 10_000)
 for (const table of ['endpoint', 'delivery', 'attempt', 'receipt']) await db.query(`analyze outbox.${table}`)
 const pages = new Map<string, number>()
@@ -77,21 +86,29 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
     ),
   discovery: (on) => discover(on, { afterEndpointId: 0, afterLane: -1, limit: 1_000 }),
   heartbeat: (on) => beat(on, { name: 'p-1', heartbeatMs: 5_000, version: '0' }),
-  'sweep of parked rows': (on) => promote(on, { endpointId: 0, orderingKey: '', keys: 1_000 }),
+  'sweep of parked rows': (on) => promote(on, { endpointId: 0, orderingKey: '', keys: KEYS_PER_PAGE }),
   'sweep of dead pollers': (on) => forgetDead(on),
   purge: (on) => purge(on, { limit: PURGE_BATCH, tombstoneDays: 365, runId: randomUUID() }),
+  'view of the lanes': (on) => on.run('select * from outbox.lanes', []),
+  'story of one': (on) => get(on, `k${DUE + 1}`),
+  'list of the newest': (on) => list(on, { limit: 50 }),
+  'story of one that is parked': (on) => get(on, `k${BEYOND + ROWS + PARKED}`),
+  'list of the dead': (on) => list(on, { state: 'dead', limit: 50 }),
 }
 
 /** What is wrong with a plan; nothing if it stays the same however much there is. */
 function faultsOf(plan: PlanNode): string[] {
   return nodesOf(plan).flatMap((node) => {
     const table = node['Relation Name'] ?? ''
-    const filtered = (node['Rows Removed by Filter'] ?? 0) * (node['Actual Loops'] ?? 1)
+    const times = (name: 'Actual Rows' | 'Rows Removed by Filter') => (node[name] ?? 0) * (node['Actual Loops'] ?? 1)
+    const [taken, filtered] = [times('Actual Rows'), times('Rows Removed by Filter')]
+    const large = (pages.get(table) ?? 0) > FEW_PAGES
     const sorts = /Sort/.test(node['Node Type']) && inputsOf(node).some((input) => input['Relation Name'] === 'queue')
     return [
       ...(sorts ? ['sorts what it read from queue'] : []),
-      ...(node['Node Type'] === 'Seq Scan' && (pages.get(table) ?? 0) > FEW_PAGES ? [`reads all of ${table}`] : []),
+      ...(node['Node Type'] === 'Seq Scan' && large ? [`reads all of ${table}`] : []),
       ...(table === 'queue' && filtered > BATCH ? [`read ${filtered} rows of queue to drop them`] : []),
+      ...(large && taken > MANY ? [`took ${taken} rows from ${table}`] : []),
     ]
   })
 }
@@ -100,12 +117,12 @@ function faultsOf(plan: PlanNode): string[] {
 const ROUNDS = 40
 
 /** The middle one of nine. What is far beyond the limit is no disturbance: a wrong plan takes hundreds of milliseconds each time. */
-async function medianMs(held: readonly Leased[], verb: (typeof VERBS)[string]): Promise<number> {
+async function medianMs(held: readonly Leased[], verb: (typeof VERBS)[string], limit: number): Promise<number> {
   let median = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {
     const times = await timesOf(db, 9, (on) => verb(on, held))
     median = times[Math.floor(times.length / 2)] as number
-    if (median <= LIMIT_MS || median > 10 * LIMIT_MS) break
+    if (median <= limit || median > 10 * LIMIT_MS) break
   }
   return median
 }
@@ -124,9 +141,10 @@ async function everyVerb(t: TestContext, what: string): Promise<void> {
     for (const mode of MODES)
       for (const plan of await plansOf(db, mode, (on) => verb(on, held)))
         assert.deepEqual(faultsOf(plan), [], `${name}, ${mode}, ${what}`)
-    const median = await medianMs(held, verb)
+    const limit = name.startsWith('claim') ? CLAIM_LIMIT_MS : LIMIT_MS
+    const median = await medianMs(held, verb, limit)
     told.push(`${name} ${median.toFixed(1)}`)
-    assert.ok(median <= LIMIT_MS, `${name} took ${median} ms, ${what}`)
+    assert.ok(median <= limit, `${name} took ${median} ms, ${what}`)
   }
   await db.query(
     'update outbox.queue set next_attempt_at = ready_at, token = null, leased_at = null, leased_by = null where token is not null',
@@ -146,6 +164,7 @@ for (const [statistics, take] of Object.entries(FULL).reverse())
       await believeQueueEmpty(db)
       await addWork(db, 1, DUE, '-1 hour')
       await addWork(db, BEYOND + 1, BEYOND + ROWS, '1 hour')
+      await addParked(db, BEYOND + ROWS + 1, BEYOND + ROWS + PARKED, DUE)
     } else await db.query(take)
     await everyVerb(t, `500,000 due later, ${statistics}`)
   })
@@ -157,6 +176,7 @@ for (const [statistics, take] of Object.entries(FULL).reverse())
       await believeQueueEmpty(db)
       await addWork(db, 1, DUE, '-2 hours')
       await addWork(db, BEYOND + 1, BEYOND + ROWS, '-1 hour')
+      await addParked(db, BEYOND + ROWS + 1, BEYOND + ROWS + PARKED, DUE)
     } else await db.query(take)
     await everyVerb(t, `500,000 due now, ${statistics}`)
   })

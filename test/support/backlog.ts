@@ -42,6 +42,18 @@ export function addWork(db: TestDatabase, from: number, to: number, due: string)
   )
 }
 
+/** The even ones of the deliveries 1 to `heads` get an ordering key each, and behind them the even ones from `from` to `to` are parked in turn. */
+export async function addParked(db: TestDatabase, from: number, to: number, heads: number): Promise<void> {
+  await db.query(
+    `update outbox.queue set ordering_key = 'o' || delivery_id % ${heads} where delivery_id <= ${heads} and delivery_id % 2 = 0`,
+  )
+  await db.query(
+    `insert into outbox.queue (delivery_id, next_attempt_at, endpoint_id, lane, ordering_key)
+     select i, 'infinity', 1 + i % ${ENDPOINTS}, ${LANE}, 'o' || i % ${heads}
+     from generate_series(${from}, ${to}) i where i % 2 = 0`,
+  )
+}
+
 /** Ends of these deliveries after one attempt; every fifth is dead. Past their `delete_after` are the first `purgeable`. */
 export async function addEnds(db: TestDatabase, from: number, to: number, purgeable: number): Promise<void> {
   await db.query(
