@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { enqueue, keysOf, putClinic } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
 import { startPeer, status } from '../support/peer.ts'
+import { program } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 const [db, peer] = [await testDatabase(), await startPeer()]
@@ -13,7 +14,7 @@ const neighbours = keysOf('neighbour', 50)
 
 /** The worker that a supervisor starts again whenever it has died. */
 function startMortal() {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/support/mortal-worker.ts'], {
+  const child = spawn(process.execPath, program('test/support/mortal-worker'), {
     env: { ...process.env, DATABASE_URL: db.url, DEADLY: POISON },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
