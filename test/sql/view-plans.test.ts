@@ -148,3 +148,17 @@ test('of a large backlog lanes reads one row a lane, and a page of a list no mor
       )
   }
 })
+
+test('the newest deliveries are listed by themselves, also while they are open and the queue is believed empty', async () => {
+  await db.query('delete from outbox.queue')
+  await db.query('vacuum (analyze, truncate off) outbox.queue')
+  await db.query(
+    `with r as (delete from outbox.receipt where delivery_id > ${ENDED / 2} returning delivery_id)
+     insert into outbox.queue (delivery_id, next_attempt_at, endpoint_id, lane)
+     select delivery_id, now(), (select id from outbox.endpoint), 1024 from r`,
+  )
+  await db.query('vacuum outbox.receipt')
+  await bounded('the newest deliveries', (executor) => list(executor, { limit: 5 }), FEW)
+  await reads('select * from outbox.deliveries order by id desc limit 5', [], 5, FEW)
+  await bounded('the newest open ones', (executor) => list(executor, { state: 'open', limit: 5 }), FEW)
+})
