@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { drizzle } from 'drizzle-orm/postgres-js'
+import postgres from 'postgres'
 import { type ListFilter, outbox } from '../src/index.ts'
 import { settle } from '../src/sql/settle.ts'
 import { testDatabase } from './support/database.ts'
@@ -113,6 +115,23 @@ test('get has the delivery, its attempts in order and what people did to it, and
     [['ann', 'ack', 'seen']],
   )
   assert.doesNotMatch(JSON.stringify(story), /1842/)
+})
+
+test('every handle sees the same: numbers are numbers, instants and ids text', async () => {
+  const client = postgres(db.url, { max: 1, onnotice: () => {} })
+  try {
+    const plain = [await outbox.list(db.sql, { state: 'dead' }), await outbox.get(db.sql, 'doubtful')]
+    const orm = drizzle(client)
+    for (const handle of [orm, client, db] as const)
+      assert.deepEqual([await outbox.list(handle, { state: 'dead' }), await outbox.get(handle, 'doubtful')], plain)
+    const { endpoints, dead } = await outbox.status(orm)
+    assert.deepEqual([typeof endpoints[0]?.due, dead], ['number', { count: 2, more: false }])
+  } finally {
+    await client.end({ timeout: 1 })
+  }
+  const story = await outbox.get(db.sql, 'doubtful')
+  assert.match(story?.delivery.endedAt ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+  assert.deepEqual([typeof story?.delivery.id, typeof story?.attempts[0]?.tookMs], ['string', 'number'])
 })
 
 test('get of a key that nothing has is null, whatever the key', async () => {
