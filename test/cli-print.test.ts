@@ -29,11 +29,15 @@ test('a table is aligned under its titles, without what is empty in every row', 
 })
 
 test('only a terminal cuts, the widest first, and never a number', () => {
-  const rows = [{ name: 'n'.repeat(30), n: 123_456_789, note: 'o'.repeat(20) }]
+  const rows: [Row] = [{ name: 'n'.repeat(30), n: 123_456_789, note: 'o'.repeat(20) }]
   assert.ok(table(screen(), COLUMNS, rows).includes('n'.repeat(30)))
   const [, line] = table(screen({ tty: true }), COLUMNS, rows).split('\n')
   assert.equal(line, `${'n'.repeat(12)}…  123456789  ${'o'.repeat(13)}…`)
   assert.equal(line?.length, 40)
+  const [, long] = table(screen({ tty: true }), COLUMNS, [
+    { ...rows[0], name: 'n'.repeat(14), n: 1_234_567_890_123_456 },
+  ]).split('\n')
+  assert.match(long ?? '', /1234567890123456/)
 })
 
 test('colour surrounds the text of a cell and nothing else', () => {
