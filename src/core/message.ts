@@ -65,13 +65,18 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
     ArrayBuffer.isView(payload) ||
     payload instanceof ArrayBuffer ||
     payload instanceof Map ||
-    payload instanceof Set
+    payload instanceof Set ||
+    payload instanceof RegExp ||
+    (payload instanceof Error && !('toJSON' in payload))
   ) {
     return {
       field,
       problem: `is a ${payload.constructor.name}, which has no JSON form; pass an object, an array, or a string of JSON text`,
     }
   }
+  // What has not come yet would be sent as `{}`, or as the query that it is.
+  if (typeof payload === 'object' && typeof (payload as { then?: unknown }).then === 'function')
+    return { field, problem: 'is a promise or the like; pass what it resolves to' }
   const text = typeof payload === 'string' ? payload : stringified(payload)
   if (text === null)
     return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }

@@ -85,6 +85,14 @@ const payloads: readonly (readonly [why: string, payload: unknown, wanted: strin
   ['an object that becomes nothing', { toJSON: () => undefined }, /^is not a JSON object or array$/],
   ['a BigInt inside', { a: 1n }, /^cannot be serialised: it contains a cycle or a BigInt/],
   ['a cycle', cycle, /^cannot be serialised/],
+  ['a promise', Promise.resolve({ a: 1 }), /^is a promise or the like; pass what it resolves to$/],
+  // biome-ignore lint/suspicious/noThenProperty: what drivers and query builders have
+  ['a query that was not run', { text: 'select', then() {} }, /^is a promise/],
+  // biome-ignore lint/suspicious/noThenProperty: a name like any other
+  ['a message about a then', { then: 'later' }, '{"then":"later"}'],
+  ['an Error', new RangeError('x'), /^is a RangeError, which has no JSON form/],
+  ['an Error that knows its form', Object.assign(new Error('x'), { toJSON: () => ({ a: 1 }) }), '{"a":1}'],
+  ['a RegExp', /x/, /^is a RegExp, which has no JSON form/],
   ['null', null, /^is null; it must be an object, an array/],
   ['a number', 7, /^is a number; it must be an object, an array/],
   ['nothing', undefined, /^is a undefined; it must be an object/],
