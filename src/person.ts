@@ -28,5 +28,14 @@ export function byline(
         'invalid_option',
         `option ${name} has ${value.length} characters; it must be up to ${LIMIT} of text`,
       )
-  return { by: by ?? userInfo().username, why }
+  return { by: by ?? currentUser(), why }
+}
+
+/** A container may run under a number that no user has. */
+function currentUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return process.env.USER || `uid ${process.getuid?.() ?? 'unknown'}`
+  }
 }
