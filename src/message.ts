@@ -76,6 +76,9 @@ export function checked(message: Message, at = ''): EnqueueRow {
   }
 }
 
+/** Another instant in every session, as its time zone is; what other texts mean, the database knows. */
+const LOCAL = /^\s*\d{4}-\d\d?-\d\d?(?:[T ]\s*\d\d?:\d\d(?::\d\d(?:\.\d*)?)?)?\s*$/i
+
 function otherProblem({
   endpoint,
   payload,
@@ -98,7 +101,7 @@ function otherProblem({
   if (
     notBefore !== undefined &&
     !(notBefore instanceof Date) &&
-    (typeof notBefore !== 'string' || notBefore.includes('\0'))
+    (typeof notBefore !== 'string' || notBefore.includes('\0') || LOCAL.test(notBefore))
   )
     return { field: 'notBefore', problem: 'must be a Date, or text of a time with its time zone' }
   if (traceparent !== undefined && !isTraceparent(traceparent))

@@ -79,6 +79,10 @@ const WRONG: [message: RegExp, given: object, code?: string][] = [
   [/^not_before must be a timestamp/, { notBefore: new Date('9999-01-01') }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: '2030-01-01Z\0' }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: 1_893_456_000_000 }],
+  ...['2030-01-01', '2030-01-01 10:00', '2030-01-01T10:00:00.123'].map((notBefore): [RegExp, object] => [
+    /^notBefore must be a Date, or text of a time with its time zone$/,
+    { notBefore },
+  ]),
   [/^correlationId is 3 bytes long; it must be 1 to 255 printable ASCII/, { correlationId: 'a b' }],
   [/^correlationId is an object/, { correlationId: null }],
   [/^traceparent must be the 55 characters of a W3C traceparent$/, { traceparent: '00-1' }],
