@@ -1,6 +1,7 @@
 // The clients an app may bring: how each is known at run time, whatever version it is, how its transaction is told from
 // the client itself, and how it runs a statement. None of them is imported: the types say only what is used.
 import { type SQLWrapper, sql } from 'drizzle-orm'
+import { OutledgerError } from './errors.ts'
 import type { Value } from './sql/executor.ts'
 
 /** drizzle (postgres-js, node-postgres and their like): `db`, or the `tx` of `db.transaction`. */
@@ -104,7 +105,15 @@ const CLIENTS: readonly Client<Handle>[] = [
     transaction: 'a run that uses the connection of the transaction',
     is: (handle) => has(handle, 'run'),
     isRoot: () => false,
-    run: (handle, text, values) => handle.run(text, values),
+    run: async (handle, text, values) => {
+      const rows: unknown = await handle.run(text, values)
+      if (!Array.isArray(rows))
+        throw new OutledgerError(
+          'unknown_client',
+          'the run that was passed must resolve to the rows, an array of objects',
+        )
+      return rows
+    },
   }),
 ]
 

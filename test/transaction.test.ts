@@ -70,6 +70,17 @@ test('what is no client at all is refused by both', async () => {
 })
 
 // case C42
+test('a run that resolves to something else than rows is told so', async () => {
+  for (const answer of [undefined, { rows: [{ id: '1' }] }, 1]) {
+    const run = { run: async () => answer } as unknown as Handle
+    for (const enqueue of [outbox.enqueue, outbox.enqueueStandalone])
+      await assert.rejects(enqueue(run, event('no-rows')), {
+        code: 'unknown_client',
+        message: /must resolve to the rows, an array of objects$/,
+      })
+  }
+})
+
 test('enqueueStandalone takes the client itself, and writes at once', async () => {
   for (const [what, handle] of ROOTS)
     assert.equal((await outbox.enqueueStandalone(handle, event(what.replaceAll(' ', '-')))).inserted, true)
