@@ -2,6 +2,7 @@
 import { payloadText, textProblem } from './core/message.ts'
 import { didYouMean } from './core/option.ts'
 import { OutledgerError } from './errors.ts'
+import { codeOf } from './events.ts'
 import type { Message } from './message.ts'
 import { type EnqueueResult, enqueue, enqueueMany, enqueueStandalone } from './outbox.ts'
 import type { Handle } from './transaction.ts'
@@ -103,7 +104,13 @@ export function defineEvents<const S extends Schemas>(schemas: S): DefinedEvents
       return enqueueMany(tx, all)
     },
     enqueueStandalone: async (db, message) => enqueueStandalone(db, await checked(message)),
-    check: check as never,
+    check: (async (type: string, payload: unknown) => {
+      if (typeof type !== 'string') return { ok: false, problem: 'type is no text' }
+      return check(type, payload).catch((error) => ({
+        ok: false,
+        problem: `the schema of ${type} threw ${codeOf(error)}`,
+      }))
+    }) as never,
   }
 }
 

@@ -157,6 +157,17 @@ test('a payload that changes while its schema looks at it is sent as it was chec
   assert.deepEqual(row, { payload: '{"cents":1}' })
 })
 
+test('on the receiver’s side a schema that throws is a value too, and so is a type that did not arrive', async () => {
+  const throwing = (value: unknown): never => {
+    throw new RangeError(`patient ${value}`)
+  }
+  const events = defineEvents({ t: z.object({ a: z.string().transform(throwing) }) })
+  assert.deepEqual(await events.check('t', { a: '1842' }), { ok: false, problem: 'the schema of t threw RangeError' })
+  assert.deepEqual(await events.check(undefined as never, {}), { ok: false, problem: 'type is no text' })
+  const message = { key: 'k', endpoint: 'clinic', type: 't', payload: { a: '1842' } } as const
+  await assert.rejects(events.enqueueStandalone(db.sql, message), RangeError)
+})
+
 test('what has no schema or no proper name is refused when it is defined', () => {
   const refused = (schemas: object, message: RegExp) =>
     assert.throws(() => defineEvents(schemas as never), { code: 'invalid_option', message })
