@@ -39,7 +39,8 @@ export async function list(db: Handle, filter: ListFilter = {}): Promise<Deliver
   return listRows(anyExecutor(db), { ...complete, ...moments }).catch((error) => {
     // The calendar is the database's business: it knows that there is no 30 February.
     if (!BAD_TIME.has(codeOf(error))) throw error
-    throw wrong(since === null ? 'until' : 'since', since ?? until ?? '', 'be a time that exists')
+    const [name, text] = since !== null && !AGO.test(since) ? ['since', since] : ['until', until ?? '']
+    throw wrong(name, text, 'be a time that exists')
   })
 }
 
