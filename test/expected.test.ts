@@ -116,6 +116,13 @@ test('a column that would lose rows is refused: null somewhere, or the same on b
   })
 })
 
+test('a query may end as people end theirs, and a long line of dashes takes no time', async () => {
+  for (const end of ['', ';', ' ;; \n', '; -- done', '; /* done; ** / */ -- and done\n-- twice\n;', ' -- a; b'])
+    assert.deepEqual(sizes(await pages({ expected: `select 1 as id${end}`, pageBy: 'id' })), [1], end)
+  const expected = `-- payments;${'-'.repeat(200)}\nselect 1 as id`
+  assert.deepEqual(sizes(await pages({ expected, pageBy: 'id' })), [1])
+})
+
 test("what is wrong in the query is the database's to say, without the client's words about it", async () => {
   for (const executor of [db, anyExecutor(orm)]) {
     await assert.rejects(pages({ expected: 'select id from nothing_here', pageBy: 'id' }, executor), {
