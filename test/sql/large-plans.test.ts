@@ -51,6 +51,13 @@ await addEnds(db, DUE + 1, DUE + ROWS, 10_000)
 for (const table of ['endpoint', 'delivery', 'attempt', 'receipt']) await db.query(`analyze outbox.${table}`)
 const pages = new Map<string, number>()
 
+/** The same endpoints and the same due rows, and nothing else. */
+const small = await testDatabase()
+await addEndpoints(small)
+await addDeliveries(small, 1, DUE)
+await addWork(small, 1, DUE, '-1 hour')
+await small.query('vacuum analyze')
+
 const wanted = (): ClaimOptions => ({
   lanes: Array.from({ length: ENDPOINTS }, (_, i) => ({
     endpointId: i + 1,
@@ -116,15 +123,23 @@ function faultsOf(plan: PlanNode): string[] {
 /** Rounds of nine until one was undisturbed: the other tests have the same two cores. */
 const ROUNDS = 40
 
-/** The middle one of nine. What is far beyond the limit is no disturbance: a wrong plan takes hundreds of milliseconds each time. */
-async function medianMs(held: readonly Leased[], verb: (typeof VERBS)[string], limit: number): Promise<number> {
-  let median = Number.POSITIVE_INFINITY
-  for (let round = 0; round < ROUNDS; round++) {
-    const times = await timesOf(db, 9, (on) => verb(on, held))
-    median = times[Math.floor(times.length / 2)] as number
-    if (median <= limit || median > 10 * LIMIT_MS) break
+const middle = (times: readonly number[]): number => times[Math.floor(times.length / 2)] as number
+
+/** A claim has 5 ms, and where the machine is that slow just now, half as much again as it takes where only the due rows are. */
+async function limitMs(name: string, held: readonly Leased[], verb: (typeof VERBS)[string]): Promise<number> {
+  if (!name.startsWith('claim')) return LIMIT_MS
+  const few = middle(await timesOf(small, 9, (on) => verb(on, held)))
+  return Math.min(LIMIT_MS, Math.max(CLAIM_LIMIT_MS, 1.5 * few))
+}
+
+/** The middle one of nine, and what it may be. Far beyond it is no disturbance: a wrong plan takes hundreds of milliseconds each time. */
+async function timed(name: string, held: readonly Leased[], verb: (typeof VERBS)[string]): Promise<[number, number]> {
+  let [median, limit] = [Number.POSITIVE_INFINITY, LIMIT_MS]
+  for (let round = 0; round < ROUNDS && (round === 0 || (median > limit && median <= 10 * LIMIT_MS)); round++) {
+    median = middle(await timesOf(db, 9, (on) => verb(on, held)))
+    limit = median <= CLAIM_LIMIT_MS ? LIMIT_MS : await limitMs(name, held, verb)
   }
-  return median
+  return [median, limit]
 }
 
 async function everyVerb(t: TestContext, what: string): Promise<void> {
@@ -141,10 +156,9 @@ async function everyVerb(t: TestContext, what: string): Promise<void> {
     for (const mode of MODES)
       for (const plan of await plansOf(db, mode, (on) => verb(on, held)))
         assert.deepEqual(faultsOf(plan), [], `${name}, ${mode}, ${what}`)
-    const limit = name.startsWith('claim') ? CLAIM_LIMIT_MS : LIMIT_MS
-    const median = await medianMs(held, verb, limit)
+    const [median, limit] = await timed(name, held, verb)
     told.push(`${name} ${median.toFixed(1)}`)
-    assert.ok(median <= limit, `${name} took ${median} ms, ${what}`)
+    assert.ok(median <= limit, `${name} took ${median} ms of ${limit}, ${what}`)
   }
   await db.query(
     'update outbox.queue set next_attempt_at = ready_at, token = null, leased_at = null, leased_by = null where token is not null',
