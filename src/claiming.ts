@@ -8,10 +8,10 @@ import type { PollerOptions } from './options.ts'
 import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
-import { Solo } from './solo.ts'
-import { type Claimed, claim, claimAlone, type LeaseOptions } from './sql/claim.ts'
+import { type Claimed, claim, claimSuspect, type LeaseOptions } from './sql/claim.ts'
 import { endpointsById } from './sql/endpoint.ts'
 import type { Executor } from './sql/executor.ts'
+import { Suspects } from './suspects.ts'
 import { Targets } from './targets.ts'
 
 /** Results that wait for the database; beyond so many a slot, nothing more is claimed. */
@@ -43,7 +43,7 @@ export class Claiming {
   readonly #lanes: Lanes
   readonly #slots: Slots
   readonly #lookout: Lookout
-  readonly #solo = new Solo()
+  readonly #suspects = new Suspects()
   /** Faults of ours in a row for each endpoint; those of one claim are one. */
   readonly #faults = new Map<number, { token: string; count: number }>()
   #idleMs = 0
@@ -62,7 +62,7 @@ export class Claiming {
       onEnded: (leased, ended) => this.#ended(leased, ended),
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
-    this.#lookout = new Lookout(this.#lanes, this.#solo, {
+    this.#lookout = new Lookout(this.#lanes, this.#suspects, {
       name,
       heartbeatMs: options.heartbeatMs,
       discoverMs: options.pollIntervalMs,
@@ -79,7 +79,7 @@ export class Claiming {
       claimed += (await this.claimOnce()) ?? 0
       await this.#slots.untilIdle()
       await this.#own.settler.flush()
-    } while (this.#solo.running)
+    } while (this.#suspects.running)
     return claimed
   }
 
@@ -110,20 +110,20 @@ export class Claiming {
     this.#idleMs = Math.min(pollIntervalMs, Math.max(this.#idleMs * 2, pollIntervalMs / 16))
     this.#lookout.discoverNext()
     const now = performance.now()
-    return Math.min(this.#idleMs, this.#lanes.nextDueMs(now) + 1, this.#solo.restMs(now))
+    return Math.min(this.#idleMs, this.#lanes.nextDueMs(now) + 1, this.#suspects.restMs(now))
   }
 
   /** Claims what there is room for; null when there is no room, or when the process is emptied for one that is tried alone. */
   async claimOnce(): Promise<number | null> {
-    if (this.#solo.running) {
+    if (this.#suspects.running) {
       if (!this.#isEmpty()) return null
-      this.#solo.end(performance.now())
+      this.#suspects.end(performance.now())
       this.#lookout.discoverNext()
     }
-    if (this.#solo.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimAlone() : null
+    if (this.#suspects.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimSuspect() : null
     const claimed = await this.#claimTogether()
     // Nothing else to do: it need not wait for its turn.
-    return claimed === 0 && this.#solo.waiting && this.#isEmpty() ? this.#claimAlone() : claimed
+    return claimed === 0 && this.#suspects.waiting && this.#isEmpty() ? this.#claimSuspect() : claimed
   }
 
   /** Nothing is leased here, and what has been learned is written: a crash now is charged to nobody. */
@@ -136,11 +136,11 @@ export class Claiming {
   }
 
   /** Whatever comes of it, its turn ends with the claim that finds the process empty again. */
-  #claimAlone(): Promise<number> {
-    const ids = this.#solo.begin(performance.now())
+  #claimSuspect(): Promise<number> {
+    const ids = this.#suspects.begin(performance.now())
     return this.#lease(
-      (db, lease) => claimAlone(db, { ...lease, ids }),
-      (claimed) => this.#lanes.takenAlone(claimed),
+      (db, lease) => claimSuspect(db, { ...lease, ids }),
+      (claimed) => this.#lanes.takenSuspect(claimed),
     )
   }
 

@@ -3,7 +3,7 @@ import type { Sender, WireFacts } from './attempt.ts'
 import { findingOf } from './core/classify.ts'
 import { excerptOf } from './core/excerpt.ts'
 import { settlementOf } from './core/settlement.ts'
-import { trialOf } from './core/trial.ts'
+import { suspicionOf } from './core/suspicion.ts'
 import type { AttemptEvent } from './events.ts'
 import { headersOf } from './headers.ts'
 import type { Pending } from './settler.ts'
@@ -46,7 +46,7 @@ export async function attemptDelivery(
   if (target.endpoint.removedAt !== null) return endpointRemoved(leased, target)
   // Changed between the claim and the look at its settings: the pause came too late for this one.
   if (target.endpoint.unreviewed !== null) return { kind: 'release', reason: 'endpoint_unreviewed' }
-  if (trialOf(claim.lost) === 'poison') return neverAgain(leased, target, 'poison')
+  if (suspicionOf(claim.lost) === 'poison') return neverAgain(leased, target, 'poison')
   if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
     return neverAgain(leased, target, 'key_window_passed')

@@ -146,7 +146,7 @@ export class Lanes {
   }
 
   /** A lease that no lane was asked for. */
-  takenAlone({ claims }: Claimed): void {
+  takenSuspect({ claims }: Claimed): void {
     for (const { endpoint_id: endpointId, lane } of claims) this.#lane(endpointId, lane).held++
   }
 

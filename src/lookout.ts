@@ -1,10 +1,10 @@
 // Heartbeat and discovery, from the loop that claims: a poller that hangs there stops beating, and is seen to be dead.
 import type { Lanes } from './lanes.ts'
-import { type Solo, SUSPECTS_LIMIT } from './solo.ts'
 import { suspects } from './sql/claim.ts'
 import { discover, type LaneRow } from './sql/discover.ts'
 import type { Executor } from './sql/executor.ts'
 import { beat } from './sql/heartbeat.ts'
+import { SUSPECTS_LIMIT, type Suspects } from './suspects.ts'
 import { VERSION } from './version.ts'
 
 const PAGE = 500
@@ -18,14 +18,14 @@ export interface LookoutOptions {
 
 export class Lookout {
   readonly #lanes: Lanes
-  readonly #solo: Solo
+  readonly #suspects: Suspects
   readonly #options: LookoutOptions
   #beatAt = 0
   #discoverAt = 0
 
-  constructor(lanes: Lanes, solo: Solo, options: LookoutOptions) {
+  constructor(lanes: Lanes, suspects: Suspects, options: LookoutOptions) {
     this.#lanes = lanes
-    this.#solo = solo
+    this.#suspects = suspects
     this.#options = options
   }
 
@@ -59,7 +59,7 @@ export class Lookout {
     }
     this.#lanes.learn(rows, performance.now())
     const suspected = await read('discover', (db) => suspects(db, { limit: SUSPECTS_LIMIT }))
-    this.#solo.learn(suspected, (suspect) => this.#lanes.mayTry(suspect))
+    this.#suspects.learn(suspected, (suspect) => this.#lanes.mayTry(suspect))
     this.#discoverAt = performance.now() + discoverMs
   }
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { posix } from 'node:path'
 import { test } from 'node:test'
 import { requireSchema } from '../src/schema-version.ts'
-import { claim, claimAlone, suspects } from '../src/sql/claim.ts'
+import { claim, claimSuspect, suspects } from '../src/sql/claim.ts'
 import { discover } from '../src/sql/discover.ts'
 import { endpointByName, endpointsById, listEndpoints } from '../src/sql/endpoint.ts'
 import { putEndpoint } from '../src/sql/endpoint-put.ts'
@@ -34,7 +34,7 @@ type Step = (db: Executor) => Promise<unknown>
 const LEASE = { leaseMs: 1_000, timeoutMs: 1_000, token: randomUUID(), poller: 'p' }
 const POLLER: Readonly<Record<string, Step>> = {
   claim: (db) => claim(db, { lanes: [], total: 1, slackMs: 0, ...LEASE }),
-  claimAlone: (db) => claimAlone(db, { ids: [], ...LEASE }),
+  claimSuspect: (db) => claimSuspect(db, { ids: [], ...LEASE }),
   suspects: (db) => suspects(db, { limit: 1 }),
   endpointsById: (db) => endpointsById(db, [1]),
   discover: (db) => discover(db, { afterEndpointId: 0, afterLane: -1, limit: 1 }),

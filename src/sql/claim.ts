@@ -1,7 +1,7 @@
 /** waiting | leased → leased */
 // Take due rows of several lanes at once, with a limit for each; a run-out lease is a due row, and its attempt was lost.
 // What has been lost too often is passed over, and taken by a claim of its own: it is tried alone (case C07).
-import { ALONE_FROM } from '../core/trial.ts'
+import { SUSPECT_FROM } from '../core/suspicion.ts'
 import { arrayLiteral, type Executor } from './executor.ts'
 import { lostAttempts } from './lost.ts'
 
@@ -62,7 +62,7 @@ export interface ClaimOptions extends LeaseOptions {
 }
 
 /** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
-const suspect = `(q.lost >= ${ALONE_FROM} or q.lost >= ${ALONE_FROM - 1} and q.token is not null)`
+const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
 
 const open = (endpointId: string) => `(
     select true from outbox.endpoint e
@@ -143,7 +143,7 @@ left join (
 order by c.ready_at`
 
 const togetherText = leasing(lanesPicked)
-const aloneText = leasing(suspectPicked)
+const suspectText = leasing(suspectPicked)
 
 /** Lease due rows. A row that another transaction holds is skipped; a stopped endpoint's lanes give nothing. */
 export function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
@@ -159,11 +159,11 @@ export function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
 }
 
 /** Lease one of these, the longest due first, if it still has to be tried alone and nobody else has it. */
-export function claimAlone(
+export function claimSuspect(
   db: Executor,
   options: LeaseOptions & { readonly ids: readonly string[] },
 ): Promise<Claimed> {
-  return claimed(db, aloneText, options, [arrayLiteral(options.ids)])
+  return claimed(db, suspectText, options, [arrayLiteral(options.ids)])
 }
 
 async function claimed(db: Executor, text: string, options: LeaseOptions, values: string[]): Promise<Claimed> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { settle } from '../../src/sql/settle.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, expire, LANE, lease, leaseAlone, RETRY, result } from '../support/ledger.ts'
+import { add, addEndpoint, expire, LANE, lease, leaseSuspect, RETRY, result } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -78,7 +78,7 @@ test('a run-out lease is a due row: the lost attempt goes on record as unknown',
     },
   ])
   await expire(db, 'lost')
-  const [c] = await leaseAlone(db, [id])
+  const [c] = await leaseSuspect(db, [id])
   assert.deepEqual([c?.number, c?.lost], [3, 2], 'losses in a row are counted')
   const [row] = await queueRow('lost')
   assert.deepEqual([row?.first_min, row?.maybe_min], [20, 20], 'the earliest of both is kept')

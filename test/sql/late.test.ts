@@ -10,7 +10,7 @@ import {
   GONE,
   type Leased,
   lease,
-  leaseAlone,
+  leaseSuspect,
   RETRY,
   result,
   TIMEOUT,
@@ -179,7 +179,7 @@ test('an attempt that is lost while a late result is noted keeps the doubt', asy
   const { a, b } = await takenOver('doubt-race')
   await expire(db, 'doubt-race')
   const [c, d] = [await begin(db), await begin(db)]
-  const [third] = await leaseAlone(c, [b.delivery_id])
+  const [third] = await leaseSuspect(c, [b.delivery_id])
   assert.equal(third?.number, 3)
   const noted = Promise.resolve(late(d, [result(a, REFUSED)]))
   await d.untilBlocked()
@@ -200,7 +200,7 @@ test('a late 200 that waits for a claim of the same delivery leaves it to the ne
   const { a } = await takenOver('claimed')
   await expire(db, 'claimed')
   const c = await begin(db)
-  const [claimed] = await leaseAlone(c, [a.delivery_id])
+  const [claimed] = await leaseSuspect(c, [a.delivery_id])
   const d = await begin(db)
   const noted = Promise.resolve(late(d, [result(a)]))
   await d.untilBlocked()

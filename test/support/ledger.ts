@@ -1,6 +1,6 @@
 // Rows as the verbs of src/sql take and leave them: an endpoint with one lane, messages, leases, results.
 import { randomUUID } from 'node:crypto'
-import { type Claim, claim, claimAlone } from '../../src/sql/claim.ts'
+import { type Claim, claim, claimSuspect } from '../../src/sql/claim.ts'
 import type { EndpointRow, EndpointSettings } from '../../src/sql/endpoint.ts'
 import { putEndpoint } from '../../src/sql/endpoint-put.ts'
 import { type EnqueueRow, enqueue } from '../../src/sql/enqueue.ts'
@@ -80,9 +80,9 @@ export async function lease(
 }
 
 /** Claim the one that has to be tried alone, if it is due. */
-export async function leaseAlone(db: Executor, ids: readonly string[]): Promise<Leased[]> {
+export async function leaseSuspect(db: Executor, ids: readonly string[]): Promise<Leased[]> {
   const token = randomUUID()
-  const { claims } = await claimAlone(db, { ids, leaseMs: 30_000, timeoutMs: 20_000, token, poller: 'p-1' })
+  const { claims } = await claimSuspect(db, { ids, leaseMs: 30_000, timeoutMs: 20_000, token, poller: 'p-1' })
   return claims.map((row) => ({ ...row, token }))
 }
 

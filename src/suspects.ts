@@ -6,7 +6,7 @@ import type { Suspect } from './sql/claim.ts'
 /** Looked up at a time. */
 export const SUSPECTS_LIMIT = 100
 
-export class Solo {
+export class Suspects {
   #ids: readonly string[] = []
   #running = false
   /** On this process's monotonic clock: since when the process has been emptied; null: it is not. */
