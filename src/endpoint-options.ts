@@ -116,6 +116,17 @@ export const ENDPOINT_OPTIONS = {
   allowPrivate: { type: 'boolean', default: false, doc: 'Permit loopback, private and other special addresses' },
 } as const satisfies OptionTable
 
+/** Options of `reviewEndpoint` and `outledger endpoint review`. */
+export const REVIEW_OPTIONS = {
+  version: {
+    type: 'integer',
+    default: null,
+    min: 1,
+    max: 2_147_483_647,
+    doc: 'The version that was looked at: refused when the endpoint has changed since',
+  },
+} as const satisfies OptionTable
+
 /** Options of `rotateSecret` and `outledger endpoint rotate-secret`. */
 export const ROTATE_OPTIONS = {
   secret: {

@@ -4,7 +4,7 @@ import { checkReferences, checkWord, crossCheck } from './endpoint-check.ts'
 import { ENDPOINT_OPTIONS } from './endpoint-options.ts'
 import { OutledgerError } from './errors.ts'
 import { completeOptions, type Given } from './options.ts'
-import { byline } from './person.ts'
+import { type By, byline } from './person.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { type EndpointRow, type EndpointSettings, endpointByName, listEndpoints as listRows } from './sql/endpoint.ts'
 import { putEndpoint as putRow } from './sql/endpoint-put.ts'
@@ -15,10 +15,8 @@ import { anyExecutor, type Handle } from './transaction.ts'
 
 export type EndpointGiven = Partial<Given<typeof ENDPOINT_OPTIONS>> & { readonly name: string }
 
-/** Who does it (default: the current user), why, and what turns a secret reference into its value. */
-export interface PutOptions {
-  readonly by?: string | undefined
-  readonly why?: string | undefined
+export interface PutOptions extends By {
+  /** Turns a secret reference into its value. */
   readonly resolve?: ResolveSecret
 }
 

@@ -19,6 +19,10 @@ export const ERRORS = {
     'A changed host, region or processor of the endpoint waits for a review',
     'Look at the change, then "outledger endpoint review"',
   ],
+  endpoint_changed: [
+    'The endpoint has changed since the version that was looked at',
+    'Look again: "outledger endpoint show"',
+  ],
   unknown_endpoint: ['The endpoint does not exist or was removed', 'Create it with "outledger endpoint put"'],
   unknown_delivery: [
     'No delivery has this key; if it was purged and its tombstone is still there, the message says when',

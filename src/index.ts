@@ -23,9 +23,8 @@ export { type PurgeRun, purgeOnce, type Swept, sweepOnce } from './maintenance.t
 export type { Message } from './message.ts'
 export { migrate } from './migrate.ts'
 export {
-  type By,
-  type ByWhy,
   pauseEndpoint,
+  type ReviewGiven,
   type RotateGiven,
   removeEndpoint,
   resumeEndpoint,
@@ -34,6 +33,7 @@ export {
 } from './operator.ts'
 export type { EnqueueResult } from './outbox.ts'
 export * as outbox from './outbox.ts'
+export type { By, ByWhy } from './person.ts'
 export { type Ping, type PingOptions, testEndpoint } from './ping.ts'
 export { createPoller, type Poller, type PollerGiven } from './poller.ts'
 export { type ReconciliationRun, reconcileOnce } from './reconciler.ts'

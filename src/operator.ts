@@ -1,9 +1,9 @@
 // What a person does to an endpoint beside its settings: pause, resume, review, remove, rotate its secret.
 import { checkWord } from './endpoint-check.ts'
-import { ROTATE_OPTIONS } from './endpoint-options.ts'
+import { REVIEW_OPTIONS, ROTATE_OPTIONS } from './endpoint-options.ts'
 import { OutledgerError } from './errors.ts'
 import { completeOptions } from './options.ts'
-import { byline } from './person.ts'
+import { type By, type ByWhy, byline } from './person.ts'
 import { type ResolveSecret, resolveSecret, signingSecret } from './secrets.ts'
 import type { EndpointRow } from './sql/endpoint.ts'
 import type { Changed, Person } from './sql/endpoint-change.ts'
@@ -11,17 +11,6 @@ import * as verbs from './sql/endpoint-change.ts'
 import type { Executor } from './sql/executor.ts'
 import { openCounts } from './sql/open.ts'
 import { anyExecutor, type Handle } from './transaction.ts'
-
-/** Who does it (default: the current user), and why. */
-export interface By {
-  readonly by?: string | undefined
-  readonly why?: string | undefined
-}
-
-/** The same where the record must say why. */
-export interface ByWhy extends By {
-  readonly why: string
-}
 
 /**
  * Send nothing more to it until `resumeEndpoint`; requests in flight end as they do. Deliveries wait, none expires.
@@ -50,14 +39,30 @@ export async function resumeEndpoint(db: Handle, name: string, given: By = {}): 
   return result
 }
 
+export interface ReviewGiven extends ByWhy {
+  /** The version that was looked at, as `showEndpoint` says it. */
+  readonly version?: number | undefined
+}
+
 /**
- * Accept a changed host, region or processor: ends the pause that the change made; a person's own pause stays.
+ * Accept a changed host, region or processor: ends the pause that the change made; a person's own pause stays. With
+ * `version` only what was looked at is accepted, and not what came after it.
  *
  * @returns `changed` false when nothing waited
- * @throws OutledgerError `unknown_endpoint`
+ * @throws OutledgerError `endpoint_changed` when it is at another version than was looked at, `unknown_endpoint`
  */
-export async function reviewEndpoint(db: Handle, name: string, given: ByWhy): Promise<Changed> {
-  return done(anyExecutor(db), name, byline(given, { needsWhy: true }), verbs.review)
+export async function reviewEndpoint(db: Handle, name: string, given: ReviewGiven): Promise<Changed> {
+  const { by, why, ...options } = given
+  const { version } = completeOptions(REVIEW_OPTIONS, options)
+  const review = (db: Executor, name: string, person: Person) => verbs.review(db, name, { ...person, version })
+  const result = await done(anyExecutor(db), name, byline({ by, why }, { needsWhy: true }), review)
+  const { unreviewed, version: found } = result.endpoint
+  if (unreviewed !== null)
+    throw new OutledgerError(
+      'endpoint_changed',
+      `endpoint ${name} is at version ${found} and not ${version}; look at what waits now (${unreviewed})`,
+    )
+  return result
 }
 
 /**

@@ -5,6 +5,17 @@ import { OutledgerError } from './errors.ts'
 import { completeOptions } from './options.ts'
 import type { Person } from './sql/endpoint-change.ts'
 
+/** Who does it (default: the current user), and why. */
+export interface By {
+  readonly by?: string | undefined
+  readonly why?: string | undefined
+}
+
+/** The same where the record must say why. */
+export interface ByWhy extends By {
+  readonly why: string
+}
+
 const WHY = { type: 'string', default: null, doc: 'Why, for the record' } as const satisfies OptionSpec
 
 /** For the option tables of verbs: who, and why. */
@@ -16,10 +27,7 @@ export const PERSON_OPTIONS = {
 const LIMIT = 2_000
 
 /** Defaults filled in. @throws OutledgerError `invalid_option` for what cannot stand in the record, or a missing why */
-export function byline(
-  given: { by?: string | undefined; why?: string | undefined },
-  { needsWhy = false } = {},
-): Person {
+export function byline(given: By, { needsWhy = false } = {}): Person {
   const { default: _, ...required } = WHY
   const { by, why } = completeOptions({ ...PERSON_OPTIONS, why: needsWhy ? required : WHY }, given)
   for (const [name, value] of Object.entries({ by, why }))

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { Sender } from './attempt.ts'
 import { type Finding, findingOf, type Phase } from './core/classify.ts'
+import { checkWord } from './endpoint-check.ts'
 import { OutledgerError } from './errors.ts'
 import { headersOf } from './headers.ts'
 import { POLLER_OPTIONS } from './options.ts'
-import { byline } from './person.ts'
+import { type By, byline } from './person.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { endpointByName } from './sql/endpoint.ts'
 import { clock } from './sql/open.ts'
@@ -30,9 +31,7 @@ export interface Ping extends Finding {
   readonly phases: Readonly<Partial<Record<Phase, number>>>
 }
 
-export interface PingOptions {
-  readonly by?: string | undefined
-  readonly why?: string | undefined
+export interface PingOptions extends By {
   readonly resolve?: ResolveSecret
 }
 
@@ -47,6 +46,7 @@ export async function testEndpoint(
   name: string,
   { resolve = resolveSecret, ...given }: PingOptions = {},
 ): Promise<Ping> {
+  checkWord('name', name, 200)
   const executor = anyExecutor(db)
   const { by, why } = byline(given)
   const endpoint = await endpointByName(executor, name)

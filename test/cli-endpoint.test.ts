@@ -76,7 +76,13 @@ test('a setting that may be absent is taken back with --no-…, and a new host w
   assert.match(why, /^outledger: endpoint c has a change that nobody has reviewed .*; review it first/)
   assert.equal(required, 2)
   assert.match(value, /--no-retry-delay-ms/)
-  assert.deepEqual(await cli('review', 'c', '--why=signed'), [0, 'endpoint c: reviewed, deliveries go out'])
+  const [stale, other] = await cli('review', 'c', '--why=signed', '--version=1')
+  assert.equal(stale, 1)
+  assert.match(other, /^outledger: endpoint c is at version 2 and not 1; look at what waits now \(host /)
+  assert.deepEqual(await cli('review', 'c', '--why=signed', '--version=2'), [
+    0,
+    'endpoint c: reviewed, deliveries go out',
+  ])
 })
 
 test('a rotation says which secrets sign and until when, and show tells the whole of an endpoint', async () => {

@@ -109,6 +109,20 @@ test('a pause of a person’s own outlives the review, whether it came before th
   }
 })
 
+test('a review of a version accepts what was looked at, and not what came after', async () => {
+  await putClinic(db, peer.url, { name: 'looked-at' })
+  const seen = await put('looked-at', { region: 'eu' })
+  await put('looked-at', { processor: 'Elsewhere Ltd' })
+  const given = { by: 'ben', why: 'signed', version: seen.version }
+  await assert.rejects(
+    reviewEndpoint(db.sql, 'looked-at', given),
+    rejected('endpoint_changed', /^endpoint looked-at is at version 3 and not 2; .*processor none → "Elsewhere Ltd"/),
+  )
+  const { endpoint, changed } = await reviewEndpoint(db.sql, 'looked-at', { ...given, version: seen.version + 1 })
+  assert.deepEqual([changed, endpoint.unreviewed, endpoint.pausedAt], [true, null, null])
+  assert.equal((await reviewEndpoint(db.sql, 'looked-at', given)).changed, false, 'nothing waits any more')
+})
+
 test('a put that has read what a review then accepts does not bring the waiting back', async () => {
   await put('raced')
   await put('raced', { region: 'us' })

@@ -1,14 +1,14 @@
 // outledger endpoint pause | resume | review | remove | rotate-secret | test
 import {
-  type By,
-  type ByWhy,
   pauseEndpoint,
+  type ReviewGiven,
   type RotateGiven,
   removeEndpoint,
   resumeEndpoint,
   reviewEndpoint,
   rotateSecret,
 } from '../operator.ts'
+import type { By, ByWhy } from '../person.ts'
 import { type Ping, type PingOptions, testEndpoint } from '../ping.ts'
 import type { Changed } from '../sql/endpoint-change.ts'
 import type { Executor } from '../sql/executor.ts'
@@ -44,7 +44,7 @@ export const resume = verb<By, Changed>(
   ({ changed }, name) => `endpoint ${name} ${changed ? 'resumed' : 'was not paused'}`,
 )
 
-export const review = verb<ByWhy, Changed>(
+export const review = verb<ReviewGiven, Changed>(
   reviewEndpoint,
   (result, name) =>
     `endpoint ${name}: ${result.changed ? 'reviewed' : 'nothing waited for a review'}, ${standing(result)}`,

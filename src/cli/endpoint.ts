@@ -1,6 +1,6 @@
 // outledger endpoint put | list
 import { type EndpointGiven, listEndpoints, putEndpoint } from '../endpoints.ts'
-import type { By } from '../operator.ts'
+import type { By } from '../person.ts'
 import type { EndpointRow } from '../sql/endpoint.ts'
 import { withDatabase } from './database.ts'
 import { answer, harmless, instantText, type Screen, table } from './print.ts'

@@ -1,5 +1,5 @@
 // The verbs of the command line, once: the help, the parsing and the manual's table come from here.
-import { ENDPOINT_OPTIONS, ROTATE_OPTIONS } from '../endpoint-options.ts'
+import { ENDPOINT_OPTIONS, REVIEW_OPTIONS, ROTATE_OPTIONS } from '../endpoint-options.ts'
 import { LIST_OPTIONS } from '../list-options.ts'
 import { type OptionTable, POLLER_OPTIONS } from '../options.ts'
 import { PERSON_OPTIONS } from '../person.ts'
@@ -109,9 +109,9 @@ export const VERBS = [
     name: 'endpoint review',
     takes: 'NAME',
     summary: 'accept a changed host, region or processor',
-    more: 'It ends the pause that the change made; a pause of a person stays.',
-    options: REASONED,
-    examples: ['outledger endpoint review clinic --why signed'],
+    more: 'It ends the pause that the change made; a pause of a person stays. "outledger endpoint show" says what waits, and the version.',
+    options: { ...REVIEW_OPTIONS, ...REASONED },
+    examples: ['outledger endpoint review clinic --version 3 --why signed'],
   },
   {
     name: 'endpoint rotate-secret',

@@ -40,7 +40,7 @@ const reviewText = changing(
   `unreviewed = null, version = e.version + 1,
    paused_at = case when not ${pausedForReview('e')} then e.paused_at end,
    paused_reason = case when not ${pausedForReview('e')} then e.paused_reason end`,
-  'o.unreviewed is not null',
+  'o.unreviewed is not null and ($4::text is null or o.version = $4::text::int)',
 )
 
 // Nothing may keep its rows from ending. What waits for a review still does, should a put take the endpoint back.
@@ -88,7 +88,12 @@ export const pause = (db: Executor, name: string, { by, why }: Person) => change
 
 export const resume = (db: Executor, name: string, { by, why }: Person) => change(db, resumeText, [name, by, why])
 
-export const review = (db: Executor, name: string, { by, why }: Person) => change(db, reviewText, [name, by, why])
+/** `version` null: whatever it is at. */
+export const review = (
+  db: Executor,
+  name: string,
+  { by, why, version }: Person & { readonly version: number | null },
+) => change(db, reviewText, [name, by, why, version === null ? null : String(version)])
 
 /** Changes nothing while any delivery is open. */
 export const remove = (db: Executor, name: string, { by, why }: Person) => change(db, removeText, [name, by, why])

@@ -92,7 +92,7 @@ const WORDS = [
     'resend',
     'paused',
   ],
-  ...['backing off', 'tripped', 'blocked', 'hold', 'retain', 'class', 'parked'],
+  ...['backing off', 'tripped', 'blocked', 'hold', 'retain', 'class', 'parked', 'suspect', 'poison'],
 ]
 
 test('each word of the project is explained once', () => {
