@@ -48,10 +48,11 @@ export function defineReconciliation<R = Row>(definition: Reconciliation<R>): Re
   return definition
 }
 
-/** @throws OutledgerError `unknown_reconciliation` */
-export function definitionOf<R>(name: string): Reconciliation<R> {
+/** Of a name, or of a definition itself. @throws OutledgerError `unknown_reconciliation` when it was never defined */
+export function definitionOf<R>(which: string | Reconciliation<R>): Reconciliation<R> {
+  const name = typeof which === 'string' ? which : String(which?.name)
   const definition = defined.get(name)
-  if (definition === undefined)
+  if (definition === undefined || (typeof which !== 'string' && definition !== which))
     throw new OutledgerError(
       'unknown_reconciliation',
       `no reconciliation ${JSON.stringify(name)} is defined in this process${didYouMean(name, [...defined.keys()])}`,

@@ -31,12 +31,12 @@ export function createPoller({ resolveSecret: resolve = resolveSecret, ...given 
   return new Poller(options, resolve)
 }
 
-/** The connections of a poller, for `outledger/testing`. */
-export let databaseOf: (poller: Poller) => Executor
+/** The connections of a poller, for `outledger/testing`; null of one that was started: it runs by itself. */
+export let databaseOf: (poller: Poller) => Executor | null
 
 export class Poller {
   static {
-    databaseOf = (poller) => poller.#current().db
+    databaseOf = (poller) => (poller.#started === null ? poller.#current().db : null)
   }
 
   readonly name: string

@@ -37,7 +37,7 @@ export interface ReconciliationRun {
  * @throws OutledgerError `unknown_reconciliation`; and what the query or `toMessage` threw, once its code is on record
  */
 export async function reconcileOnce<R>(db: Handle, which: string | Reconciliation<R>): Promise<ReconciliationRun> {
-  const definition = typeof which === 'string' ? definitionOf<R>(which) : which
+  const definition = definitionOf(which)
   const executor = anyExecutor(db)
   const ledger: Executor = { run: (text, values) => executor.run<never>(text, values).catch(refused) }
   const run = {

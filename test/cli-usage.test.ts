@@ -99,6 +99,13 @@ const usage: [why: string, args: string[], parts: RegExp[]][] = [
     ['endpoint', 'put', 'clinic', '--url=https://clinic.example/', `--secret=${testSecretValue}`],
     [/env:NAME or file:\/path/],
   ],
+  ['an option before the verb', ['--no-color', 'status'], [/after the verb/]],
+  ['a limit that is taken away', ['list', '--no-limit'], [/--no-limit means nothing: there is always a limit/]],
+  [
+    'a database URL with a lone %',
+    ['status', '--database-url=postgres://u%zz@127.0.0.1:1/x'],
+    [/must look like postgres:/],
+  ],
   [
     'a key window that retries outlive',
     ['endpoint', 'put', 'clinic', '--url=https://clinic.example/', `--secret=${secret}`, '--key-window-ms=1000'],

@@ -50,6 +50,8 @@ test('a name stands for one definition, and an unknown one has its neighbour nam
     code: 'unknown_reconciliation',
     message: /"goood" is defined in this process; did you mean "good"\?/,
   })
+  // A twin of it has not been checked by anybody.
+  await assert.rejects(reconcileOnce(db, { ...good }), { code: 'unknown_reconciliation' })
   assert.equal((await reconcileOnce(db, 'good')).enqueued, 1)
   assert.deepEqual(await db.query('select name from outbox.reconciliation'), [{ name: 'good' }])
 })

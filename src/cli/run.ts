@@ -80,6 +80,7 @@ function general([first, ...rest]: readonly string[], out: Screen): number {
     out.print(helpOfAll(out))
     return first === undefined ? EXITS.usage[0] : EXITS.done[0]
   }
+  if (first.startsWith('-')) throw new UsageError('options come after the verb, as in outledger status --json')
   const group = VERBS.filter(({ name }) => name.startsWith(`${first} `))
   const words = group.length > 0 ? group : VERBS
   if (group.length > 0 && asksHelp(rest)) {

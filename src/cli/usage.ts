@@ -83,6 +83,9 @@ function readArgs(args: readonly string[], options: Record<string, { type: 'stri
       strict: true,
     })
   } catch (error) {
+    // What is known and yet refused is the negation of what cannot be absent.
+    const negated = /^Unknown option '--no-([a-z-]+)'/.exec((error as Error).message)?.[1]
+    if (negated !== undefined) throw new UsageError(`--no-${negated} means nothing: there is always a ${negated}`)
     throw new UsageError((error as Error).message.split(/\.\s/)[0] ?? 'wrong usage')
   }
 }
@@ -101,9 +104,19 @@ function negativesJoined(args: readonly string[]): string[] {
 /** The database to work on. */
 export function databaseUrl({ databaseUrl: url }: Parsed): string {
   if (url === undefined) throw new UsageError('no database: set DATABASE_URL or pass --database-url postgres://…')
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
+  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url) || !isDecodable(url))
     throw new UsageError('the database URL must look like postgres://user@host:5432/name')
   return url
+}
+
+/** The driver decodes user and password, and throws at a lone %. */
+function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**

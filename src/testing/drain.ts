@@ -19,13 +19,14 @@ export interface DrainOptions {
  * Run rounds until nothing is due. What waits for its time is not due, unless the options pull it near. The poller is one
  * that was created and not started, and the only one in its database.
  *
- * @throws OutledgerError `drain_unfinished` when another poller is alive, or something is still due after `limit` rounds
+ * @throws OutledgerError `drain_unfinished` when this one was started, another poller is alive, or something is still due after `limit` rounds
  */
 export async function drain(
   poller: Poller,
   { retries = false, scheduled = false, limit = 1_000 }: DrainOptions = {},
 ): Promise<Drained> {
   const db = databaseOf(poller)
+  if (db === null) throw unfinished(`poller ${poller.name} was started and runs by itself; stop() it first`)
   const sum: Drained = { rounds: 0, claimed: 0, delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
   while (sum.rounds < limit) {
     // Live pollers share the lanes: with another one about, what is due would be left to it without a word.

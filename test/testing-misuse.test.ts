@@ -1,0 +1,23 @@
+// What would make people's own tests pass by chance is refused.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createPoller } from '../src/index.ts'
+import { drain, enqueued } from '../src/testing.ts'
+import { testDatabase } from './support/database.ts'
+
+const db = await testDatabase()
+
+test('a poller that was started is not drained, for it runs by itself; after its stop it is', async () => {
+  const poller = createPoller({ databaseUrl: db.url, name: 'started' })
+  await poller.start()
+  await assert.rejects(drain(poller), { code: 'drain_unfinished', message: /poller started was started .*stop\(\) it/ })
+  await poller.stop()
+  assert.equal((await drain(poller)).claimed, 0)
+  await poller.stop()
+})
+
+test('a filter of enqueued that does not exist is refused, and does not let everything through', () =>
+  assert.rejects(enqueued(db.sql, { typ: 'payment.captured' } as object), {
+    code: 'invalid_option',
+    message: /"typ"; did you mean "type"\?/,
+  }))
