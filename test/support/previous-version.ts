@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 
 const root = process.cwd()
-const git = (...args: string[]) => execFileSync('git', args, { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] })
+const git = (...args: string[]) =>
+  execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
 
 export interface Previous {
   readonly folder: string
@@ -16,16 +17,18 @@ export interface Previous {
 
 /** Null where there is no history to take it from: a tarball, a shallow clone. */
 export function previousVersion(): Previous | null {
-  let archive: Buffer
+  let commit: string
   try {
-    const newest = git('log', '--diff-filter=A', '--format=%H', '-1', '--', 'drizzle/*.sql').toString().trim()
-    archive = git('archive', `${newest}^`)
+    const newest = git('log', '--diff-filter=A', '--format=%H', '-1', '--', 'drizzle/*.sql').trim()
+    commit = git('rev-parse', '--verify', `${newest}^`).trim()
   } catch {
     return null
   }
   const folder = mkdtempSync(join(tmpdir(), 'outledger-previous-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
-  execFileSync('tar', ['-x', '-C', folder], { input: archive })
+  const archive = join(folder, 'previous.tar')
+  git('archive', `--output=${archive}`, commit)
+  execFileSync('tar', ['-xf', archive, '-C', folder])
   symlinkSync(realpathSync(join(root, 'node_modules')), join(folder, 'node_modules'))
   return { folder, migrations: readdirSync(join(folder, 'drizzle')).filter((name) => name.endsWith('.sql')).length }
 }
