@@ -14,7 +14,10 @@ export const ERRORS = {
     'A setting of an endpoint is malformed or contradicts another',
     'Correct the setting that the message names',
   ],
-  endpoint_in_use: ['An endpoint with open deliveries is to be removed', 'Let them end first'],
+  endpoint_in_use: [
+    'An endpoint with open deliveries is to be removed',
+    'Let them end first; those that are blocked, and what is parked behind them, wait for a person',
+  ],
   endpoint_unreviewed: [
     'A changed host, region or processor of the endpoint waits for a review',
     'Look at the change, then "outledger endpoint review"',

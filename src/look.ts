@@ -88,10 +88,9 @@ function troubleOf({ endpoints, pollers, dead, review }: StatusRow): string[] {
       ? []
       : [`no poller is alive${due > 0 ? `, and ${amount({ count: due }, 'delivery is', 'deliveries are')} due` : ''}`]),
     ...endpoints.flatMap((row) => troubleAt(row, alive)),
-    ...(dead.count > 0 ? [`${amount(dead, 'delivery is', 'deliveries are')} dead`] : []),
-    ...(doubtful > 0
+    ...(dead.count > 0
       ? [
-          `${amount({ count: doubtful }, 'delivery', 'deliveries')} ended without being delivered, and may have been applied`,
+          `${amount(dead, 'delivery is', 'deliveries are')} dead${doubtful > 0 ? `; ${doubtful} may have been applied` : ''}`,
         ]
       : []),
     ...(passed > 0
@@ -111,7 +110,9 @@ function troubleAt(
   const late = state === 'open' && alive && (oldestDueMs ?? 0) > LATE_MS
   return [
     ...(stopped
-      ? [`endpoint ${endpoint} is ${state}, with ${amount({ count: open }, 'delivery', 'deliveries')} open`]
+      ? [
+          `endpoint ${endpoint} ${state.startsWith('waits') ? '' : 'is '}${state}, with ${amount({ count: open }, 'delivery', 'deliveries')} open`,
+        ]
       : []),
     ...(late
       ? [

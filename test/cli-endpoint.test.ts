@@ -126,7 +126,7 @@ test('a test tells each phase and the verdict, and its exit code whether it was 
   assert.equal(code, 0, said)
   assert.match(
     said,
-    /^endpoint +e at 127\.0\.0\.1:\d+\nkey +ping-\S+\nconnect +[\d.]+ ms\nrequest +[\d.]+ ms\nresponse +[\d.]+ ms\nanswer +HTTP 200 after \d+ ms\nmeans +delivered · delivered$/,
+    /^endpoint +e at 127\.0\.0\.1:\d+\nkey +ping-\S+\nconnect +[\d.]+ ms\nrequest +[\d.]+ ms\nresponse +[\d.]+ ms\nanswer +HTTP 200 after \d+ ms\noutcome +delivered\nverdict +delivered$/,
   )
   peer.next(status(403))
   const [failed, json] = await cli('test', 'e', '--json')

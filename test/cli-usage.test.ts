@@ -66,7 +66,7 @@ test('each verb explains itself with an example that it would accept, each of it
 const usage: [why: string, args: string[], parts: RegExp[]][] = [
   ['an unknown verb', ['migrat'], [/"migrat"/, /did you mean "migrate"/, /--help/]],
   ['an unknown verb of a group', ['endpoint', 'lst'], [/"endpoint lst"/, /did you mean "endpoint list"/]],
-  ['half a verb', ['endpoint'], [/outledger endpoint put NAME/, /endpoint list/]],
+  ['half a verb', ['endpoint'], [/: endpoint put, endpoint list, /]],
   ['an unknown option', ['work', '--leas-ms=3'], [/--leas-ms/, /did you mean "--lease-ms"/]],
   ['an option whose value looks like another option', ['work', '--name', '--slots=3'], [/--name/, /ambiguous/]],
   ['a value that is no number', ['work', '--slots=many'], [/--slots/, /"many"/, /number/]],

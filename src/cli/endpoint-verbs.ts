@@ -77,6 +77,7 @@ function pinged(ping: Ping, name: string, screen: Screen): string {
     ['key', key],
     ...Object.entries(phases).map(([entered, ms]): [string, string] => [entered, `${ms.toFixed(1)} ms`]),
     ['answer', `${status === null ? `none, ended in phase ${phase}` : `HTTP ${status}`} after ${tookMs} ms`],
-    ['means', [outcome, verdict, reason].filter((word) => word !== null).join(' · ')],
+    ['outcome', outcome],
+    ['verdict', reason === null ? verdict : `${verdict}: ${reason}`],
   ])
 }

@@ -59,8 +59,8 @@ function placeholderOf({ type, oneOf }: OptionSpec): string {
 
 function defaultOf({ type, default: value, oneOf }: OptionSpec): string {
   const words = oneOf !== undefined && oneOf.join('|').length > 12 ? `: ${oneOf.join(', ')}` : ''
-  const plain = value === undefined || value === null || (type === 'boolean' && value === false)
-  return words + (plain ? '' : ` (default ${value})`)
+  const plain = value === null || (type === 'boolean' && value === false)
+  return words + (value === undefined ? ' (required)' : plain ? '' : ` (default ${value})`)
 }
 
 /** Lines for people are not longer than this, however wide the terminal. */

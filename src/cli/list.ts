@@ -13,6 +13,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'endpoint', of: ({ endpoint }) => endpoint },
   { title: 'type', of: ({ type }) => type },
   { title: 'attempts', of: ({ attempts }) => attempts, right: true },
+  { title: 'last', of: ({ lastStatus, lastOutcome }) => lastStatus ?? lastOutcome ?? '-', right: true },
   { title: 'state', of: standing, colour: (row) => stateColour(row) ?? (isDoubtful(row) ? 'yellow' : undefined) },
 ]
 

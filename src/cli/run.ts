@@ -6,7 +6,7 @@ import { codeOf } from '../events.ts'
 import { isPassing } from '../loop.ts'
 import type { OptionTable } from '../options.ts'
 import { VERSION } from '../version.ts'
-import { helpOf, helpOfAll, usageOf } from './help.ts'
+import { helpOf, helpOfAll } from './help.ts'
 import { harmless, type Screen } from './print.ts'
 import { type Parsed, parse, UsageError, withFlags } from './usage.ts'
 import { EXITS, VERBS, type Verb, type VerbName } from './verbs.ts'
@@ -88,7 +88,7 @@ function general([first, ...rest]: readonly string[], out: Screen): number {
     return EXITS.done[0]
   }
   if (group.length > 0 && rest[0] === undefined)
-    throw new UsageError(`half a verb; it goes on: ${group.map(usageOf).join(', or ')}`)
+    throw new UsageError(`half a verb; it goes on: ${group.map(({ name }) => name).join(', ')}`)
   const given = group.length > 0 ? `${first} ${rest[0]}` : first
   const known = words.map(({ name }) => (group.length > 0 ? name : (name.split(' ')[0] as string)))
   throw new UsageError(`unknown verb "${given}"${didYouMean(given, known)}; see "outledger --help"`)

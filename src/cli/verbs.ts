@@ -132,7 +132,7 @@ export const VERBS = [
   {
     name: 'status',
     summary: 'is anything wrong? endpoints, pollers, the dead',
-    more: 'Counts of what a person must look at go up to 1000. It reads only the views.',
+    more: 'Counts of what a person must look at go up to 1000. It reads only the views. Exit code 0 says that it could be told, not that all is well: what is wrong stands in trouble under --json.',
     options: {},
     examples: ['outledger status', 'outledger status --json'],
   },

@@ -68,6 +68,7 @@ test('the first event of a new user comes to the receiver of a new user', async 
       (file) => {
         const child = start(files.get(file) as string, { PORT: String(port) })
         child.stdout.on('data', (text) => told.push(text))
+        return until('it listens', () => told.length > 0)
       },
     ],
     [/^node (\S+)$/, (file) => import(pathToFileURL(files.get(file) as string).href)],
@@ -83,13 +84,16 @@ test('the first event of a new user comes to the receiver of a new user', async 
     assert.ok(pattern && step, command)
     await step(pattern.exec(command)?.[1] ?? '')
     if (command.endsWith('work')) {
-      await until('the receiver has it', () => told.length > 0)
+      await until('the receiver has it', () => told.some((line) => line.includes('hello-1')))
       // Who types the next command has given the answer time to be written.
       await until('its answer is on record', async () => (await db.query('select from outbox.receipt')).length > 0)
     } else if (command.startsWith('npx outledger show'))
       answers.set(`show ${answers.has('show') ? 'after' : 'before'}`, answers.get('show') ?? '')
   }
-  assert.deepEqual(told, ['taken hello-1 {"hello":"clinic"}\n'])
+  const [listening, ping, ...taken] = told
+  assert.equal(listening, `listening on ${port}\n`)
+  assert.match(ping ?? '', /^taken ping-\S+ \{"type":"outledger\.ping"/)
+  assert.deepEqual(taken, ['taken hello-1 {"hello":"clinic"}\n'])
   assert.match(answers.get('show') ?? '', /^hello-1 · delivered/)
   assert.match(answers.get('status') ?? '', /clinic/)
 })
