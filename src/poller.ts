@@ -6,7 +6,7 @@ import { Events, type PollerEvents } from './events.ts'
 import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from './options.ts'
 import { Run } from './run.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
-import type { SettleCounts } from './settler.ts'
+import { NOTHING_SETTLED, type SettleCounts } from './settler.ts'
 import type { Executor } from './sql/executor.ts'
 
 export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
@@ -46,7 +46,7 @@ export class Poller {
   #run: Run | null = null
   #started: Promise<void> | null = null
   #stopped: Promise<void> | null = null
-  /** So many stops were asked for: a start that waited meanwhile has been overtaken. */
+  /** So many stops were asked for: a start or a round that waited meanwhile has been overtaken. */
   #stops = 0
 
   constructor(options: PollerOptions, resolve: ResolveSecret) {
@@ -74,7 +74,9 @@ export class Poller {
   /** One round: heartbeat, discovery, one claim, its attempts and their settlement. Counts are what the database wrote. */
   async runOnce(): Promise<{ claimed: number } & SettleCounts> {
     // Not awaited when there is none: a stop that is asked for next must find the run that it ends.
+    const stops = this.#stops
     if (this.#stopped !== null) await this.#stopped
+    if (stops !== this.#stops) return { claimed: 0, ...NOTHING_SETTLED }
     return this.#current().runOnce()
   }
 

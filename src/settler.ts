@@ -19,6 +19,10 @@ export interface SettleCounts {
   released: number
 }
 
+export const NOTHING_SETTLED: Readonly<SettleCounts> = {
+  ...{ delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 },
+}
+
 interface Return {
   readonly leases: readonly Lease[]
   readonly reason: string
@@ -38,7 +42,7 @@ export class Settler {
   readonly #returns: Return[] = []
   #running: Promise<void> | null = null
   #writtenAt = Number.NEGATIVE_INFINITY
-  readonly #counts: SettleCounts = { delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 }
+  readonly #counts: SettleCounts = { ...NOTHING_SETTLED }
 
   /** The signal ends even the retries: what is then unwritten comes back as a run-out lease. */
   constructor(options: { db: Executor; name: string; events: Events; signal: AbortSignal }) {

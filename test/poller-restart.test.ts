@@ -140,3 +140,15 @@ test('a stop amid a round ends it: what it has leased goes back, and no connecti
   await round
   assert.equal(await connections(db), 0)
 })
+
+test('a round that waits for a stop is overtaken by the next one: it makes no run that nobody ends', async () => {
+  const db = await testDatabase()
+  const poller = testPoller(db)
+  await poller.runOnce()
+  const stopped = poller.stop()
+  const round = poller.runOnce()
+  await Promise.all([stopped, poller.stop()])
+  assert.deepEqual(await round, { claimed: 0, delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 })
+  assert.equal(await connections(db), 0)
+  assert.deepEqual(await db.query('select 1 from outbox.poller'), [])
+})
