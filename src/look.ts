@@ -39,8 +39,10 @@ export async function list(db: Handle, filter: ListFilter = {}): Promise<Deliver
   return listRows(anyExecutor(db), { ...complete, ...moments }).catch((error) => {
     // The calendar is the database's business: it knows that there is no 30 February.
     if (!BAD_TIME.has(codeOf(error))) throw error
-    const [name, text] = since !== null && !AGO.test(since) ? ['since', since] : ['until', until ?? '']
-    throw wrong(name, text, 'be a time that exists')
+    const said = String((error.cause ?? error).message)
+    const [first, second] = Object.entries({ since, until }).filter(([, text]) => text !== null && !AGO.test(text))
+    const [name, text] = (second?.[1] && said.includes(second[1]) ? second : first) ?? []
+    throw wrong(name ?? '', text ?? '', 'be a time that exists')
   })
 }
 

@@ -85,6 +85,7 @@ const WRONG: readonly (readonly [filter: object, message: RegExp])[] = [
   [{ before: 'waiting' }, /before is "waiting"; it must be the id of a delivery/],
   [{ since: 'yesterday' }, /since is "yesterday"; it must be so long ago/],
   [{ since: '2h', until: '2026-02-30T00:00Z' }, /until is "2026-02-30T00:00Z"; it must be a time that exists/],
+  [{ since: '2026-01-01T00:00Z', until: '2026-02-30T00:00Z' }, /until is "2026-02-30T00:00Z"; it must be a time/],
   [{ since: '2026-02-30T00:00Z' }, /since is "2026-02-30T00:00Z"; it must be a time that exists/],
   [{ until: '2026-01-01T00:00' }, /until is .* a time with its zone/],
   [{ endpoint: 'a\0b' }, /endpoint is .* have no NUL character/],
