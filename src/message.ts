@@ -76,8 +76,12 @@ export function checked(message: Message, at = ''): EnqueueRow {
   }
 }
 
-/** Another instant in every session, as its time zone is; what other texts mean, the database knows. */
-const LOCAL = /^\s*\d{4}-\d\d?-\d\d?(?:[T ]\s*\d\d?:\d\d(?::\d\d(?:\.\d*)?)?)?\s*$/i
+/** Words of a date and a time that name no zone. */
+const PLAIN =
+  /(?<![a-z])(?:t|[ap]m|ad|bc|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?|today|tomorrow|yesterday)(?![a-z])/gi
+
+/** Another instant in every session, as its time zone is. What all else means, and whether it is a time, the database knows. */
+const isLocal = (text: string): boolean => !/[a-z]|\+\d|[:\s][\d.:]{0,20}\s?-\d/i.test(text.replace(PLAIN, ' ').trim())
 
 function otherProblem({
   endpoint,
@@ -101,7 +105,7 @@ function otherProblem({
   if (
     notBefore !== undefined &&
     !(notBefore instanceof Date) &&
-    (typeof notBefore !== 'string' || notBefore.includes('\0') || LOCAL.test(notBefore))
+    (typeof notBefore !== 'string' || notBefore.includes('\0') || isLocal(notBefore))
   )
     return { field: 'notBefore', problem: 'must be a Date, or text of a time with its time zone' }
   if (traceparent !== undefined && !isTraceparent(traceparent))

@@ -79,7 +79,17 @@ const WRONG: [message: RegExp, given: object, code?: string][] = [
   [/^not_before must be a timestamp/, { notBefore: new Date('9999-01-01') }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: '2030-01-01Z\0' }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: 1_893_456_000_000 }],
-  ...['2030-01-01', '2030-01-01 10:00', '2030-01-01T10:00:00.123'].map((notBefore): [RegExp, object] => [
+  ...[
+    ...[
+      '2030-01-01',
+      '2030-01-01 10:00',
+      '2030-01-01T10:00:00.123',
+      '20300101T100000',
+      '2030/01/01 10:00',
+      '1.2.2030 10:00',
+    ],
+    ...['1/2/2030, 5:10:45 AM', '2030-01-01 10:00 PM', 'Jan 1 2030', 'Tue Jan 01 2030', 'tomorrow', ''],
+  ].map((notBefore): [RegExp, object] => [
     /^notBefore must be a Date, or text of a time with its time zone$/,
     { notBefore },
   ]),
