@@ -53,6 +53,8 @@ const has = (handle: object, method: string): boolean =>
 
 const client = <H>(of: Client<H>): Client<Handle> => of as unknown as Client<Handle>
 
+const isRow = (row: unknown): boolean => typeof row === 'object' && row !== null && !Array.isArray(row)
+
 const CLIENTS: readonly Client<Handle>[] = [
   // First, and by asking for properties only: it is a proxy that throws when asked which it has.
   client<PrismaHandle>({
@@ -107,7 +109,8 @@ const CLIENTS: readonly Client<Handle>[] = [
     isRoot: () => false,
     run: async (handle, text, values) => {
       const rows: unknown = await handle.run(text, values)
-      if (!Array.isArray(rows))
+      // Some drivers give the rows and something beside them, in an array too.
+      if (!Array.isArray(rows) || (rows.length > 0 && !isRow(rows[0])))
         throw new OutledgerError(
           'unknown_client',
           'the run that was passed must resolve to the rows, an array of objects',

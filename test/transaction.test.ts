@@ -71,7 +71,7 @@ test('what is no client at all is refused by both', async () => {
 
 // case C42
 test('a run that resolves to something else than rows is told so', async () => {
-  for (const answer of [undefined, { rows: [{ id: '1' }] }, 1]) {
+  for (const answer of [undefined, { rows: [{ id: '1' }] }, 1, [[{ id: '1' }], 1], [null]]) {
     const run = { run: async () => answer } as unknown as Handle
     for (const enqueue of [outbox.enqueue, outbox.enqueueStandalone])
       await assert.rejects(enqueue(run, event('no-rows')), {
