@@ -59,10 +59,17 @@ export class Events {
   }
 }
 
-/** A name for an error that is safe to log: a driver's message may carry parameters. */
-export function codeOf(error: unknown): string {
-  const { code, cause, name } = (error ?? {}) as { code?: unknown; cause?: unknown; name?: unknown }
-  if (typeof code === 'string' && code !== '') return code
-  if (cause !== undefined && cause !== error) return codeOf(cause)
-  return typeof name === 'string' ? name : 'unknown'
+/** Causes that are looked at: one may lead back to where it came from. */
+const CAUSES = 10
+
+/** A name for an error that is safe to log: a driver's message may carry parameters. Never throws, whatever was thrown. */
+export function codeOf(error: unknown, causes = CAUSES): string {
+  try {
+    const { code, cause, name } = (error ?? {}) as { code?: unknown; cause?: unknown; name?: unknown }
+    if (typeof code === 'string' && code !== '') return code
+    if (cause !== undefined && cause !== error && causes > 0) return codeOf(cause, causes - 1)
+    return typeof name === 'string' ? name : 'unknown'
+  } catch {
+    return 'unknown'
+  }
 }

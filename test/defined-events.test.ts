@@ -164,6 +164,16 @@ test('on the receiver’s side a schema that throws is a value too, and so is a 
   const events = defineEvents({ t: z.object({ a: z.string().transform(throwing) }) })
   assert.deepEqual(await events.check('t', { a: '1842' }), { ok: false, problem: 'the schema of t threw RangeError' })
   assert.deepEqual(await events.check(undefined as never, {}), { ok: false, problem: 'type is no text' })
+  const around = new Error('a')
+  around.cause = new Error('b', { cause: around })
+  const hostile = Object.defineProperty({}, 'code', { get: () => throwing(0) })
+  for (const error of [around, hostile, null]) {
+    const validate = () => {
+      throw error
+    }
+    const { check } = defineEvents({ t: { '~standard': { version: 1, validate } } })
+    assert.equal((await check('t', {})).ok, false)
+  }
   const message = { key: 'k', endpoint: 'clinic', type: 't', payload: { a: '1842' } } as const
   await assert.rejects(events.enqueueStandalone(db.sql, message), RangeError)
 })
