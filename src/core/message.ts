@@ -69,10 +69,7 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
     payload instanceof RegExp ||
     (payload instanceof Error && !('toJSON' in payload))
   ) {
-    return {
-      field,
-      problem: `is a ${payload.constructor.name}, which has no JSON form; pass an object, an array, or a string of JSON text`,
-    }
+    return formless(payload.constructor.name)
   }
   // What has not come yet would be sent as `{}`, or as the query that it is.
   if (typeof payload === 'object' && typeof (payload as { then?: unknown }).then === 'function')
@@ -80,6 +77,11 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
   const text = typeof payload === 'string' ? payload : stringified(payload)
   if (text === null)
     return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }
+  if (text === '{}' && typeof payload === 'object' && !('toJSON' in payload)) {
+    // Forms, iterators, what comes from another realm: all that is in them is where JSON does not look.
+    const tag = Object.prototype.toString.call(payload).slice(8, -1)
+    if (tag !== 'Object') return formless(tag)
+  }
   if (text.includes('\0') || !text.isWellFormed())
     return {
       field,
@@ -94,6 +96,11 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
     }
   return { text }
 }
+
+const formless = (name: string): Problem => ({
+  field: 'payload',
+  problem: `is a ${name}, which has no JSON form; pass an object, an array, or a string of JSON text`,
+})
 
 function stringified(value: object): string | null {
   try {

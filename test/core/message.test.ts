@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { isDelayMs, isTraceparent, PAYLOAD_LIMIT_BYTES, payloadText, textProblem } from '../../src/core/message.ts'
 import { KEYS } from './keys.ts'
 
@@ -93,6 +94,10 @@ const payloads: readonly (readonly [why: string, payload: unknown, wanted: strin
   ['an Error', new RangeError('x'), /^is a RangeError, which has no JSON form/],
   ['an Error that knows its form', Object.assign(new Error('x'), { toJSON: () => ({ a: 1 }) }), '{"a":1}'],
   ['a RegExp', /x/, /^is a RegExp, which has no JSON form/],
+  ['a form', new URLSearchParams('a=1'), /^is a URLSearchParams, which has no JSON form/],
+  ['an iterator', [1].values(), /^is a Array Iterator, which has no JSON form/],
+  ['a Map of another realm', runInNewContext('new Map([[1, 2]])'), /^is a Map, which has no JSON form/],
+  ['nothing in particular', Object.create(null), '{}'],
   ['null', null, /^is null; it must be an object, an array/],
   ['a number', 7, /^is a number; it must be an object, an array/],
   ['nothing', undefined, /^is a undefined; it must be an object/],
