@@ -118,10 +118,29 @@ test('a column that would lose rows is refused: null somewhere, or the same on b
   })
 })
 
+const INSIDE = [
+  "\nwhere ';' <> '; -- x'",
+  ' /* a; -- */',
+  '; /* a /* b; */ c */',
+  "\nwhere E''';\\'; --' <> ''; -- it's",
+  '\nwhere $x$; --$x$ <> $$;$$;',
+]
+
 test('a query may end as people end theirs, and a long line of dashes takes no time', async () => {
-  for (const end of ['', ';', ' ;; \n', '; -- done', '; /* done; ** / */ -- and done\n-- twice\n;', ' -- a; b'])
+  for (const end of [
+    '',
+    ';',
+    ' ;; \n',
+    '; -- done',
+    '; /* done; ** / */ -- and done\n-- twice\n;',
+    ' -- a; b',
+    ...INSIDE,
+  ])
     assert.deepEqual(sizes(await pages({ expected: `select 1 as id${end}`, pageBy: 'id' })), [1], end)
-  const expected = `-- payments;${'-'.repeat(200)}\nselect 1 as id`
+  const within = '-- of two; /*\nwhere id = 1\n-- */'
+  const two = `select id from generate_series(1, 2) id\n${within}`
+  assert.deepEqual(sizes(await pages({ expected: two, pageBy: 'id' })), [1], 'no condition is lost')
+  const expected = `-- payments;${'-'.repeat(200)}${';'.repeat(20_000)}\nselect 1 as id`
   assert.deepEqual(sizes(await pages({ expected, pageBy: 'id' })), [1])
 })
 

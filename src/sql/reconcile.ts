@@ -1,4 +1,5 @@
 // Business rows against the ledger: the app's own query in pages, what the ledger lacks of them, and the record of a run.
+import { withoutEnd } from '../core/statement.ts'
 import { arrayLiteral, type Executor, type Row } from './executor.ts'
 
 /** The app's query, and the column of it that is unique and that it can be read in the order of. */
@@ -7,11 +8,8 @@ export interface Expected {
   readonly pageBy: string
 }
 
-/** A semicolon, and what may follow the last one; each part can match in one way only, so that no text takes long. */
-const END = /;(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/)*$/
-
-// On lines of its own, for the query may end with a comment; and many people end theirs with a semicolon.
-const rowsOf = ({ query }: Expected): string => `(\n${query.replace(END, '')}\n) e`
+// On lines of its own, for the query may end with a comment.
+const rowsOf = ({ query }: Expected): string => `(\n${withoutEnd(query)}\n) e`
 const column = ({ pageBy }: Expected): string => `e."${pageBy.replaceAll('"', '""')}"`
 
 /**
