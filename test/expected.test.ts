@@ -118,6 +118,16 @@ test('a column that would lose rows is refused: null somewhere, or the same on b
   })
 })
 
+test('an instant is passed on without a DateStyle, whose abbreviations stand for several time zones', async () => {
+  const connection = { DateStyle: 'SQL, DMY', TimeZone: 'Asia/Kolkata' }
+  const indian = postgres(db.url, { max: 1, fetch_types: false, connection })
+  after(() => indian.end({ timeout: 1 }))
+  for (const position of [`'2026-01-01 00:00Z'::timestamptz`, `'2026-01-01'::timestamp`]) {
+    const expected = `select ${position} + i * interval '1 second' as at from generate_series(1, 1500) i`
+    assert.deepEqual(sizes(await pages({ expected, pageBy: 'at' }, anyExecutor(indian))), [1_000, 500])
+  }
+})
+
 const INSIDE = [
   "\nwhere ';' <> '; -- x'",
   ' /* a; -- */',

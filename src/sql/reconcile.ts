@@ -35,6 +35,9 @@ export interface Position {
   readonly limit: number
 }
 
+/** As JSON they are ISO text whatever the DateStyle, of which some write abbreviations that stand for several time zones. */
+const INSTANT = /^pg_catalog\.(?:timestamptz|timestamp|date)$/
+
 /** Rows after a position, each with its own. A statement of its own: no snapshot is held while the others are looked at. */
 export async function readExpected(
   db: Executor,
@@ -42,8 +45,9 @@ export async function readExpected(
   { type, after, limit }: Position,
 ): Promise<{ readonly row: Row; readonly position: string }[]> {
   const by = column(expected)
+  const text = INSTANT.test(type) ? `to_json(${by}) #>> '{}'` : `${by}::text`
   const rows = await db.run<Row>(
-    `select e.*, ${by}::text as outledger_position from ${rowsOf(expected)}
+    `select e.*, ${text} as outledger_position from ${rowsOf(expected)}
      ${after === null ? '' : `where ${by} > $1::text::${type}`}
      order by ${by} limit ${limit}`,
     after === null ? [] : [after],
