@@ -80,7 +80,13 @@ export class Run {
     const before = this.#settler.counts()
     const round = this.#claiming.roundOnce()
     this.#rounds.add(round)
-    const claimed = await round.finally(() => this.#rounds.delete(round))
+    const claimed = await round
+      .catch((error: unknown) => {
+        // A stop has overtaken it, and asked for nothing but its end.
+        if (!this.#stopping.signal.aborted) throw error
+        return 0
+      })
+      .finally(() => this.#rounds.delete(round))
     await this.#settler.flush()
     const after = this.#settler.counts()
     for (const name of Object.keys(after) as (keyof SettleCounts)[]) after[name] -= before[name]

@@ -61,27 +61,9 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
       problem: `is ${payload === null ? 'null' : `a ${typeof payload}`}; it must be an object, an array, or a string of JSON text`,
     }
   }
-  if (
-    ArrayBuffer.isView(payload) ||
-    payload instanceof ArrayBuffer ||
-    payload instanceof Map ||
-    payload instanceof Set ||
-    payload instanceof RegExp ||
-    (payload instanceof Error && !('toJSON' in payload))
-  ) {
-    return formless(payload.constructor.name)
-  }
-  // What has not come yet would be sent as `{}`, or as the query that it is.
-  if (typeof payload === 'object' && typeof (payload as { then?: unknown }).then === 'function')
-    return { field, problem: 'is a promise or the like; pass what it resolves to' }
+  if (ArrayBuffer.isView(payload) || payload instanceof ArrayBuffer) return formless(payload.constructor.name)
   const text = typeof payload === 'string' ? payload : stringified(payload)
-  if (text === null)
-    return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }
-  if (text === '{}' && typeof payload === 'object' && !('toJSON' in payload)) {
-    // Forms, iterators, what comes from another realm: all that is in them is where JSON does not look.
-    const tag = Object.prototype.toString.call(payload).slice(8, -1)
-    if (tag !== 'Object') return formless(tag)
-  }
+  if (typeof text !== 'string') return text
   if (text.includes('\0') || !text.isWellFormed())
     return {
       field,
@@ -99,15 +81,34 @@ export function payloadText(payload: unknown): { readonly text: string } | Probl
 
 const formless = (name: string): Problem => ({
   field: 'payload',
-  problem: `is a ${name}, which has no JSON form; pass an object, an array, or a string of JSON text`,
+  problem: `is or contains what has no JSON form (${name}); pass an object, an array, or a string of JSON text`,
 })
 
-function stringified(value: object): string | null {
+function stringified(value: object): string | Problem {
+  const field = 'payload'
+  let lost: string | null = null
   try {
-    return JSON.stringify(value) ?? 'undefined'
+    const text = JSON.stringify(value, (_, part) => {
+      lost ??= lossOf(part)
+      return part
+    })
+    if (lost === 'promise') return { field, problem: 'is or contains a promise or the like; pass what it resolves to' }
+    return lost === null ? (text ?? 'undefined') : formless(lost)
   } catch {
-    return null
+    return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }
   }
+}
+
+const OF_JSON = new Set(['Object', 'Array', 'Number', 'String', 'Boolean'])
+
+/** What keeps its content where JSON does not look would be sent as `{}`, and what has not come yet as the query that it is. */
+function lossOf(part: unknown): string | null {
+  if (typeof part !== 'object' || part === null) return null
+  if (typeof (part as { then?: unknown }).then === 'function') return 'promise'
+  // By its tag, which is the same in every realm.
+  const tag = Object.prototype.toString.call(part).slice(8, -1)
+  if (OF_JSON.has(tag)) return null
+  return tag === 'Error' || ArrayBuffer.isView(part) || Object.keys(part).length === 0 ? tag : null
 }
 
 /** What is wrong with many payloads that are each well-formed, or null. */
