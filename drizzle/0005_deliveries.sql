@@ -30,6 +30,7 @@ SELECT d.id, d.key, e.name AS endpoint, e.class, d.type, d.ordering_key,
        WHEN e.paused_at IS NOT NULL THEN 'endpoint paused: ' || e.paused_reason
        WHEN e.backoff_until > statement_timestamp() THEN 'endpoint backing off until ' || e.backoff_until
        WHEN e.tripped_until > statement_timestamp() THEN 'endpoint tripped until ' || e.tripped_until
+       WHEN e.tripped_until IS NOT NULL THEN 'endpoint tripped: one delivery at a time probes it'
        WHEN q.next_attempt_at > statement_timestamp() THEN 'due in ' || date_trunc('second', q.next_attempt_at - statement_timestamp())
        ELSE CASE WHEN q.token IS NULL THEN 'due for ' ELSE 'lease of ' || q.leased_by || ' ran out, due again for ' END
          || date_trunc('second', statement_timestamp() - q.next_attempt_at)

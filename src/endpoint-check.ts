@@ -46,18 +46,31 @@ export function crossCheck(s: EndpointSettings): void {
       `partitions ${s.partitions} exceeds concurrency ${s.concurrency}: each lane needs at least one request; lower partitions`,
     )
   if (s.headers !== null) checkHeaders(s.headers)
+  if (s.statusPolicy !== null) checkStatusPolicy(s.statusPolicy)
+}
+
+function entriesOf(field: string, text: string, what: string): [string, unknown][] {
+  let object: unknown
+  try {
+    object = JSON.parse(text)
+  } catch {
+    object = null
+  }
+  if (typeof object !== 'object' || object === null || Array.isArray(object))
+    throw wrong(`${field} must be a JSON object of ${what}`)
+  return Object.entries(object)
+}
+
+function checkStatusPolicy(text: string): void {
+  for (const [status, verdict] of entriesOf('statusPolicy', text, 'HTTP statuses and what each means'))
+    if (!/^[3-5]\d\d$/.test(status) || status === '409' || (verdict !== 'retry' && verdict !== 'dead'))
+      throw wrong(
+        `statusPolicy has ${JSON.stringify(status.slice(0, 100))}: ${JSON.stringify(verdict)?.slice(0, 100)}; statuses are 300 to 599 without 409, which has on409, and each means "retry" or "dead"`,
+      )
 }
 
 function checkHeaders(text: string): void {
-  let headers: unknown
-  try {
-    headers = JSON.parse(text)
-  } catch {
-    headers = null
-  }
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
-    throw wrong('headers must be a JSON object of names and values')
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of entriesOf('headers', text, 'names and values')) {
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name))
       throw wrong(`header ${JSON.stringify(name.slice(0, 100))} is no header name`)
     if (RESERVED.test(name.toLowerCase())) throw wrong(`header ${name} is ours to set; remove it`)

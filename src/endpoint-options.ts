@@ -112,6 +112,29 @@ export const ENDPOINT_OPTIONS = {
     default: false,
     doc: 'Keep up to 2 KiB of each response body in the ledger; it may hold personal data',
   },
+  statusPolicy: {
+    type: 'string',
+    default: null,
+    doc: 'JSON object of HTTP statuses from 300 on that mean something else here: {"404":"retry","501":"dead"}',
+  },
+  on409: {
+    type: 'string',
+    default: 'retry',
+    oneOf: ['retry', 'delivered', 'dead'],
+    doc: 'What a 409 means: the key is at work (retry), was taken before (delivered), or can never be taken (dead)',
+  },
+  onUnknown: {
+    type: 'string',
+    default: 'retry',
+    oneOf: ['retry', 'review'],
+    doc: 'What follows an unknown outcome; review, for a receiver that recognises no key: it is never sent again by itself',
+  },
+  keyFormat: {
+    type: 'string',
+    default: 'bare',
+    oneOf: ['bare', 'sf-string'],
+    doc: 'Form of the idempotency-key header; sf-string quotes it, as the expired IETF draft has it',
+  },
   allowInsecure: { type: 'boolean', default: false, doc: 'Permit http:' },
   allowPrivate: { type: 'boolean', default: false, doc: 'Permit loopback, private and other special addresses' },
 } as const satisfies OptionTable

@@ -166,6 +166,7 @@ test('every setting of an endpoint can be changed, and is listed as it was given
     ...{ backoffFactor: 2.5, maxDelayMs: 8_000, horizonMs: 9_000, maxAttempts: 3, keyWindowMs: 10_000 },
     ...{ concurrency: 12, partitions: 11, onDead: 'skip', retentionDays: 5, allowInsecure: true, allowPrivate: true },
     ...{ region: 'eu', processor: 'Clinic Ltd', captureResponse: true },
+    ...{ statusPolicy: '{"404":"retry"}', on409: 'delivered', onUnknown: 'review', keyFormat: 'sf-string' },
   }
   process.env.OUTLEDGER_TEST_OTHER = testSecretValue
   assert.deepEqual(Object.keys(settings).sort(), Object.keys(ENDPOINT_OPTIONS).sort())
@@ -185,6 +186,18 @@ test('every setting of an endpoint can be changed, and is listed as it was given
     horizonMs: HOUR,
     keyWindowMs: 720 * HOUR,
   })
+})
+
+test('a policy for statuses names statuses that may fail, and what each means', async () => {
+  for (const [statusPolicy, message] of [
+    ['[]', /^statusPolicy must be a JSON object of HTTP statuses/],
+    ['nonsense', /^statusPolicy must be a JSON object/],
+    ['{"200":"retry"}', /^statusPolicy has "200": "retry"; statuses are 300 to 599/],
+    ['{"409":"dead"}', /without 409, which has on409/],
+    ['{"4xx":"dead"}', /^statusPolicy has "4xx"/],
+    ['{"404":"delivered"}', /each means "retry" or "dead"$/],
+  ] as const)
+    await assert.rejects(putEndpoint(db.sql, { name: 'clinic', statusPolicy }), { code: 'invalid_endpoint', message })
 })
 
 test('a refused change leaves the endpoint as it was', async () => {

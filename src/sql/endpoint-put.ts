@@ -17,9 +17,10 @@ with old as materialized (
 ), put as (
   insert into outbox.endpoint as e (name, class, url, secret_ref, authorization_ref, headers, timeout_ms, retry_delay_ms, backoff_factor,
     max_delay_ms, horizon_ms, max_attempts, key_window_ms, concurrency, partitions, on_dead, retention_days, allow_insecure, allow_private,
-    region, processor, capture_response, unreviewed)
+    region, processor, capture_response, unreviewed, status_policy, on_409, on_unknown, key_format)
   select $1, $2, $3, $4, $5, $6::text::json, $7::text::int, $8::text::int, $9::text::float8, $10::text::int, $11::text::bigint,
-    $12::text::int, $13::text::bigint, $14::text::int, $15::text::smallint, $16, $17::text::int, $18::text::boolean, $19::text::boolean, $22, $23, $24::text::boolean, $25
+    $12::text::int, $13::text::bigint, $14::text::int, $15::text::smallint, $16, $17::text::int, $18::text::boolean, $19::text::boolean, $22, $23, $24::text::boolean, $25,
+    $27::text::json, $28, $29, $30
   from (select count(*) from old) locked
   on conflict (name) do update
   set class = excluded.class, url = excluded.url, secret_ref = excluded.secret_ref, authorization_ref = excluded.authorization_ref,
@@ -28,7 +29,8 @@ with old as materialized (
       max_attempts = excluded.max_attempts, key_window_ms = excluded.key_window_ms, concurrency = excluded.concurrency,
       partitions = excluded.partitions, on_dead = excluded.on_dead, retention_days = excluded.retention_days,
       allow_insecure = excluded.allow_insecure, allow_private = excluded.allow_private, region = excluded.region, processor = excluded.processor,
-      capture_response = excluded.capture_response, removed_at = null, unreviewed = excluded.unreviewed,
+      capture_response = excluded.capture_response, status_policy = excluded.status_policy, on_409 = excluded.on_409,
+      on_unknown = excluded.on_unknown, key_format = excluded.key_format, removed_at = null, unreviewed = excluded.unreviewed,
       paused_at = case when excluded.unreviewed is null then e.paused_at else coalesce(e.paused_at, clock_timestamp()) end,
       paused_reason = case when excluded.unreviewed is not null and (e.paused_at is null or ${pausedForReview('e')})
                            then 'review: ' || excluded.unreviewed else e.paused_reason end,
@@ -87,6 +89,10 @@ export async function putEndpoint(
     shown(s.captureResponse),
     unreviewed,
     why,
+    s.statusPolicy,
+    s.on409,
+    s.onUnknown,
+    s.keyFormat,
   ])
   return row === undefined ? null : endpointOf(row)
 }

@@ -24,6 +24,11 @@ export interface EndpointRow {
   readonly onDead: 'block' | 'skip'
   readonly retentionDays: number
   readonly captureResponse: boolean
+  /** JSON object of statuses and what they mean here, `retry` or `dead`. */
+  readonly statusPolicy: string | null
+  readonly on409: 'retry' | 'delivered' | 'dead'
+  readonly onUnknown: 'retry' | 'review'
+  readonly keyFormat: 'bare' | 'sf-string'
   readonly allowInsecure: boolean
   readonly allowPrivate: boolean
   readonly version: number
@@ -64,6 +69,7 @@ export const endpointColumns = `e.id, e.name, e.class, e.region, e.processor, e.
   e.timeout_ms as "timeoutMs", e.retry_delay_ms as "retryDelayMs", e.backoff_factor as "backoffFactor", e.max_delay_ms as "maxDelayMs",
   e.horizon_ms::float8 as "horizonMs", e.max_attempts as "maxAttempts", e.key_window_ms::float8 as "keyWindowMs", e.concurrency, e.partitions,
   e.on_dead as "onDead", e.retention_days as "retentionDays", e.capture_response as "captureResponse",
+  e.status_policy::text as "statusPolicy", e.on_409 as "on409", e.on_unknown as "onUnknown", e.key_format as "keyFormat",
   e.allow_insecure as "allowInsecure", e.allow_private as "allowPrivate",
   e.version, ${iso('e.paused_at')} as "pausedAt", e.paused_reason as "pausedReason",
   case when e.backoff_until > statement_timestamp() then ${iso('e.backoff_until')} end as "backoffUntil",

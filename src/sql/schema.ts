@@ -55,6 +55,16 @@ export const endpoint = outboxSchema.table(
     previousSecrets: json('previous_secrets').notNull().default([]),
     // What was changed and nobody has reviewed; the endpoint is paused while it stands.
     unreviewed: text('unreviewed'),
+    // HTTP statuses that mean something else here than they say: { "404": "retry" }.
+    statusPolicy: json('status_policy'),
+    on409: text('on_409').notNull().default('retry'),
+    onUnknown: text('on_unknown').notNull().default('retry'),
+    keyFormat: text('key_format').notNull().default('bare'),
+    // Attempts that failed in a row, since when; deliveries rejected in a row; pause before the next probe. All pollers share them.
+    failures: integer('failures').notNull().default(0),
+    failingSince: instant('failing_since'),
+    rejections: integer('rejections').notNull().default(0),
+    tripMs: integer('trip_ms'),
     pausedAt: instant('paused_at'),
     pausedReason: text('paused_reason'),
     backoffUntil: instant('backoff_until'),
@@ -75,6 +85,10 @@ export const endpoint = outboxSchema.table(
     check('endpoint_partitions', sql`${t.partitions} between 1 and 1024 and ${t.partitions} <= ${t.concurrency}`),
     check('endpoint_on_dead', sql`${t.onDead} in ('block', 'skip')`),
     check('endpoint_retention', sql`${t.retentionDays} between 0 and 36500`),
+    check('endpoint_on_409', sql`${t.on409} in ('retry', 'delivered', 'dead')`),
+    check('endpoint_on_unknown', sql`${t.onUnknown} in ('retry', 'review')`),
+    check('endpoint_key_format', sql`${t.keyFormat} in ('bare', 'sf-string')`),
+    check('endpoint_health', sql`${t.failures} >= 0 and ${t.rejections} >= 0 and ${t.tripMs} > 0`),
     check('endpoint_paused', sql`(${t.pausedAt} is null) = (${t.pausedReason} is null)`),
   ],
 )

@@ -84,6 +84,13 @@ export const endpoints = outboxSchema
     version: integer('version').notNull(),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
+    statusPolicy: json('status_policy'),
+    on409: text('on_409').notNull(),
+    onUnknown: text('on_unknown').notNull(),
+    keyFormat: text('key_format').notNull(),
+    failures: integer('failures').notNull(),
+    failingSince: instant('failing_since'),
+    rejections: integer('rejections').notNull(),
   })
   .existing()
 

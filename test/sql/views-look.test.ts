@@ -157,8 +157,9 @@ test('endpoints says in words what stops one, the lasting before the passing', a
     ['removed_at = now()', 'removed'],
     [
       `removed_at = null, unreviewed = null, paused_at = null, paused_reason = null, backoff_until = now(), tripped_until = now()`,
-      'open',
+      'tripped, one delivery at a time probes it',
     ],
+    ['tripped_until = null', 'open'],
   ] as const) {
     await db.query(`update outbox.endpoint set ${set} where name = 'stopped'`)
     const rows = await db.query(
