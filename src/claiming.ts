@@ -8,7 +8,7 @@ import type { PollerOptions } from './options.ts'
 import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
-import { type Claimed, claim, claimSuspect, type LeaseOptions } from './sql/claim.ts'
+import { type Claimed, claim, claimProbe, claimSuspect, type LeaseOptions } from './sql/claim.ts'
 import { endpointsById } from './sql/endpoint.ts'
 import type { Executor } from './sql/executor.ts'
 import { Suspects } from './suspects.ts'
@@ -62,6 +62,7 @@ export class Claiming {
       onEnded: (leased, ended) => this.#ended(leased, ended),
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
+    own.settler.onStopped = (endpointId) => this.#stopped(endpointId)
     this.#lookout = new Lookout(this.#lanes, this.#suspects, {
       name,
       heartbeatMs: options.heartbeatMs,
@@ -121,7 +122,9 @@ export class Claiming {
       this.#lookout.discoverNext()
     }
     if (this.#suspects.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimSuspect() : null
-    const claimed = await this.#claimTogether()
+    const probed = await this.#claimProbe()
+    const together = await this.#claimTogether()
+    const claimed = together === null && probed === 0 ? null : probed + (together ?? 0)
     // Nothing else to do: it need not wait for its turn.
     return claimed === 0 && this.#suspects.waiting && this.#isEmpty() ? this.#claimSuspect() : claimed
   }
@@ -140,7 +143,18 @@ export class Claiming {
     const ids = this.#suspects.begin(performance.now())
     return this.#lease(
       (db, lease) => claimSuspect(db, { ...lease, ids }),
-      (claimed) => this.#lanes.takenSuspect(claimed),
+      (claimed) => this.#lanes.takenOne(claimed),
+    )
+  }
+
+  /** One delivery of an endpoint whose circuit is to be tried. */
+  async #claimProbe(): Promise<number> {
+    const probe = this.#slots.room().free > 0 ? this.#lanes.probe(performance.now()) : null
+    if (probe === null) return 0
+    return this.#lease(
+      (db, lease) => claimProbe(db, { ...lease, ...probe }),
+      (claimed) => this.#lanes.takenOne(claimed),
+      { probe: true },
     )
   }
 
@@ -161,6 +175,7 @@ export class Claiming {
   async #lease(
     take: (db: Executor, lease: LeaseOptions) => Promise<Claimed>,
     count: (claimed: Claimed) => void,
+    { probe = false } = {},
   ): Promise<number> {
     const { leaseMs, timeoutMs } = this.#own.options
     let token = ''
@@ -175,7 +190,7 @@ export class Claiming {
     count(claimed)
     if (claimed.claims.length === 0) return 0
     this.#own.events.emit('claimed', { count: claimed.claims.length })
-    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
+    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs, probe }))
     try {
       // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
       await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))
@@ -191,7 +206,17 @@ export class Claiming {
   /** Leased here, never sent: the attempts are not charged. */
   #giveBack(leased: readonly LeasedClaim[], reason: string): void {
     for (const { claim: row } of leased) this.#lanes.gaveBack(row.endpoint_id, row.lane)
-    this.#own.settler.release(leased.map(leaseOf), reason, reason === 'shutdown' ? 0 : FAULT_MS)
+    this.#own.settler.release(
+      leased.map(leaseOf),
+      reason,
+      reason === 'shutdown' || reason === 'endpoint_stopped' ? 0 : FAULT_MS,
+    )
+  }
+
+  /** What is leased for a stopped endpoint would be sent to it all the same. */
+  #stopped(endpointId: number): void {
+    this.#lanes.stop(endpointId)
+    this.#giveBack(this.#slots.withdraw(endpointId), 'endpoint_stopped')
   }
 
   #ended(leased: LeasedClaim, ended: Ended): void {

@@ -1,11 +1,14 @@
 // One claimed delivery on its way: what is sent, and what the answer means for it.
 import type { Sender, WireFacts } from './attempt.ts'
-import { findingOf } from './core/classify.ts'
+import { retryDelayMs } from './core/backoff.ts'
+import { type Finding, findingOf } from './core/classify.ts'
 import { excerptOf } from './core/excerpt.ts'
+import { backoffMs, signOf } from './core/health.ts'
 import { settlementOf } from './core/settlement.ts'
 import { suspicionOf } from './core/suspicion.ts'
 import type { AttemptEvent } from './events.ts'
 import { headersOf } from './headers.ts'
+import type { Said } from './health.ts'
 import type { Pending } from './settler.ts'
 import type { Claim } from './sql/claim.ts'
 import type { BrokenTarget, Target } from './targets.ts'
@@ -18,6 +21,8 @@ export interface LeasedClaim {
   readonly startedAt: number
   /** Add the monotonic clock to get the database's, in epoch milliseconds. */
   readonly clockOffsetMs: number
+  /** Let through alone, to see whether a tripped endpoint works again. */
+  readonly probe: boolean
 }
 
 export type Ended =
@@ -75,7 +80,8 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
     retryAfterMs: facts.retryAfterMs,
   }
   const settlement = settlementOf({ verdict, reason: finding.reason }, standing, endpoint, Math.random())
-  return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement)
+  const said = saidBy(leased, endpoint, facts, finding)
+  return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement, said)
 }
 
 /** Its transaction was open while the endpoint was retired. Dead, not blocked: nobody will ever free what waits behind it. */
@@ -95,7 +101,21 @@ function neverAgain(leased: LeasedClaim, { endpoint, ...target }: Target | Broke
     facts,
     { outcome: 'unknown', reason },
     { verdict, delayMs: 0, endReason: reason },
+    { ...saidBy(leased, endpoint, facts, { outcome: 'unknown', verdict: 'dead', reason }), sign: 'nothing' },
   )
+}
+
+function saidBy({ claim, probe }: LeasedClaim, endpoint: Target['endpoint'], facts: WireFacts, finding: Finding): Said {
+  const sign = signOf(finding, facts.status)
+  const { retryAfterMs, status } = facts
+  return {
+    endpointId: claim.endpoint_id,
+    sign,
+    backoffMs: backoffMs(finding, status, retryAfterMs, endpoint.retryDelayMs),
+    probe,
+    troubled: claim.troubled,
+    pardonMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
+  }
 }
 
 function ended(
@@ -105,6 +125,7 @@ function ended(
   facts: WireFacts,
   { outcome, reason }: Pick<Pending, 'outcome' | 'reason'>,
   settlement: Pick<Pending, 'verdict' | 'delayMs' | 'endReason'>,
+  said: Said,
 ): Ended {
   const { key, type, number } = claim
   const { verdict, delayMs, endReason } = settlement
@@ -131,6 +152,7 @@ function ended(
       retryAfterMs: facts.retryAfterMs,
       replayed: facts.replayed,
       excerpt: facts.body === null ? null : excerptOf(facts.body),
+      said,
       endedAt: performance.now(),
       agoMs: 0,
       event: {

@@ -17,6 +17,16 @@ export interface AttemptEvent {
   readonly correlationId: string | null
 }
 
+export interface EndpointStop {
+  readonly endpoint: string
+  readonly class: string
+  readonly stop: 'paused' | 'tripped' | 'backing off'
+  /** Of a pause. */
+  readonly reason: string | null
+  /** Null: until a person resumes it. */
+  readonly forMs: number | null
+}
+
 export interface PollerEvents {
   /** The poller has checked the schema and begins. */
   started: [{ name: string }]
@@ -28,6 +38,10 @@ export interface PollerEvents {
   attempt: [AttemptEvent]
   /** Written: a delivery has ended without success, or blocks its ordering key. */
   'delivery.dead': [AttemptEvent & { endReason: string }]
+  /** No more is sent to an endpoint: by a pause that a person ends, or for so long by its circuit or its own wish. */
+  'endpoint.stopped': [EndpointStop]
+  /** An endpoint whose circuit was open works again. */
+  'endpoint.opened': [{ endpoint: string; class: string }]
   /** A settle found another token in its row and changed nothing; `late` says whether its evidence was kept. */
   fenced: [{ deliveryId: string; number: number; late: boolean }]
   /** Leases given back uncharged. */

@@ -15,7 +15,7 @@ export {
   showEndpoint,
 } from './endpoints.ts'
 export { ERRORS, type ErrorCode, OutledgerError } from './errors.ts'
-export type { AttemptEvent, PollerEvents } from './events.ts'
+export type { AttemptEvent, EndpointStop, PollerEvents } from './events.ts'
 export { defineReconciliation, type Reconciliation } from './expected.ts'
 export { logTo } from './log.ts'
 export type { ListFilter, Status } from './look.ts'

@@ -1,5 +1,6 @@
 // Which lanes are mine, which of them are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
 import { isOwner, nameHash } from './core/rendezvous.ts'
+import { capOf, isQuick, keyOf, type Lane, newLane } from './lane.ts'
 import type { Claimed, LaneWish, Suspect } from './sql/claim.ts'
 import type { LaneRow } from './sql/discover.ts'
 
@@ -12,34 +13,6 @@ export const SLACK_MS = 2_000
 /** A claim without a floor every so often finds rows whose transactions were longer than the slack. */
 const FULL_PASS_MS = 5_000
 
-/** A lane whose attempts take less than this is claimed one batch ahead; a slower one would only hold leases for nothing. */
-const QUICK_MS = 50
-
-interface Lane {
-  readonly key: string
-  readonly endpointId: number
-  readonly lane: number
-  cap: number
-  /** A due head that has stood still for so long is anybody's. */
-  takeOverMs: number
-  mine: boolean
-  /** Leased here, sent or not. */
-  held: number
-  /** Requests in flight. */
-  sending: number
-  /** Smoothed duration of an attempt; Infinity until one has ended. */
-  tookMs: number
-  /** On this process's monotonic clock; Infinity: nothing due until discovery says otherwise. */
-  dueAt: number
-  /** First row at the last discovery, and since when it has been the first: a head that stays is looked after by nobody. */
-  head: string | null
-  headSince: number
-  seen: number
-  /** Everything due before this moment of the database's clock has been passed; null: nothing is known yet. */
-  floor: number | null
-  fullPassAt: number
-}
-
 export interface LanesOptions {
   readonly name: string
   readonly heartbeatMs: number
@@ -47,8 +20,6 @@ export interface LanesOptions {
   readonly timeoutMs: number
   readonly settleBudgetMs: number
 }
-
-const keyOf = (endpointId: number, lane: number): string => `${endpointId}/${lane}`
 
 export class Lanes {
   readonly #me: number
@@ -77,6 +48,7 @@ export class Lanes {
       const lane = this.#lane(row.endpoint_id, row.lane)
       lane.seen = this.#round
       lane.cap = capOf(row)
+      lane.halfOpen = row.half_open
       lane.takeOverMs = this.#takeOverMs(row)
       lane.dueAt = row.due_in_ms === null ? Number.POSITIVE_INFINITY : now + row.due_in_ms
       if (lane.head !== row.head) Object.assign(lane, { head: row.head, headSince: now })
@@ -93,7 +65,7 @@ export class Lanes {
    * `ahead` for each quick one.
    */
   wishes({ free, ahead }: { free: number; ahead: number }, now: number): LaneWish[] {
-    const due = [...this.#lanes.values()].filter((lane) => lane.dueAt <= now && this.#mayTake(lane, now))
+    const due = [...this.#lanes.values()].filter((lane) => !lane.halfOpen && this.#isFor(lane, now))
     const wanted = due.filter((lane) => lane.held < lane.cap || (isQuick(lane) && lane.held < 2 * lane.cap))
     const usable = free > 0 ? wanted : wanted.filter(isQuick)
     if (usable.length === 0 || free + ahead <= 0) return []
@@ -139,14 +111,29 @@ export class Lanes {
     }
   }
 
+  /** A due lane of an endpoint that is to be probed. Taken once: what comes of it, the next discovery tells. */
+  probe(now: number): { readonly endpointId: number; readonly lane: number } | null {
+    for (const lane of this.#lanes.values()) {
+      if (!lane.halfOpen || !this.#isFor(lane, now)) continue
+      this.stop(lane.endpointId)
+      return lane
+    }
+    return null
+  }
+
+  /** Nothing of this endpoint is due before the next discovery says so. */
+  stop(endpointId: number): void {
+    for (const lane of this.#lanes.values()) if (lane.endpointId === endpointId) lane.dueAt = Number.POSITIVE_INFINITY
+  }
+
   /** Is this one for this poller to try alone? Its lane's owner does, or anybody when it has been due for long. */
   mayTry({ endpoint_id: endpointId, lane: number, overdue_ms: overdueMs }: Suspect): boolean {
     const lane = this.#lane(endpointId, number)
     return lane.mine || overdueMs > lane.takeOverMs
   }
 
-  /** A lease that no lane was asked for. */
-  takenSuspect({ claims }: Claimed): void {
+  /** A lease that is counted, and tells nothing of its lane. */
+  takenOne({ claims }: Claimed): void {
     for (const { endpoint_id: endpointId, lane } of claims) this.#lane(endpointId, lane).held++
   }
 
@@ -187,23 +174,7 @@ export class Lanes {
     const key = keyOf(endpointId, number)
     let lane = this.#lanes.get(key)
     if (lane === undefined) {
-      lane = {
-        key,
-        endpointId,
-        lane: number,
-        cap: 1,
-        takeOverMs: Number.POSITIVE_INFINITY,
-        mine: false,
-        held: 0,
-        sending: 0,
-        tookMs: Number.POSITIVE_INFINITY,
-        dueAt: Number.POSITIVE_INFINITY,
-        head: null,
-        headSince: 0,
-        seen: this.#round,
-        floor: null,
-        fullPassAt: 0,
-      }
+      lane = newLane(endpointId, number, this.#round)
       lane.mine = this.#owns(lane)
       this.#lanes.set(key, lane)
     }
@@ -220,16 +191,12 @@ export class Lanes {
     return Math.max(3 * heartbeatMs, (timeoutMs ?? this.#options.timeoutMs) + settleBudgetMs + heartbeatMs)
   }
 
+  #isFor(lane: Lane, now: number): boolean {
+    return lane.dueAt <= now && this.#mayTake(lane, now)
+  }
+
   // An owner that works moves its heads; one whose due head has stood still for so long is not looking.
   #mayTake(lane: Lane, now: number): boolean {
     return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > lane.takeOverMs
   }
-}
-
-const isQuick = (lane: Lane): boolean => lane.tookMs < QUICK_MS
-
-/** An endpoint's concurrency split over its lanes, so that no poller needs to know what the others have in flight. */
-function capOf({ lane, concurrency, partitions }: LaneRow): number {
-  const partition = lane % 1024
-  return Math.max(1, Math.floor(concurrency / partitions) + (partition < concurrency % partitions ? 1 : 0))
 }

@@ -1,4 +1,4 @@
-// Log lines, from events alone: at most one an attempt, and under trouble at most one a second for each cause.
+// Log lines, from events alone: at most one an attempt that ended well or for good, and of trouble at most one a second for each cause.
 import type { Logger } from 'pino'
 import type { Poller } from './poller.ts'
 
@@ -11,8 +11,14 @@ export function logTo(poller: Poller, logger: Logger): void {
   poller.on('stopped', (e) => logger.info(e, 'poller stopped'))
   poller.on('attempt', (e) => {
     if (e.verdict === 'delivered') logger.debug(e, 'delivered')
-    else if (e.verdict === 'retry') logger.info(e, 'attempt failed, will be retried')
+    else if (e.verdict === 'retry')
+      seldom(`${e.endpoint} ${e.reason}`, (missed) => logger.info({ ...e, missed }, 'attempt failed, will be retried'))
   })
+  poller.on('endpoint.stopped', (e) => {
+    if (e.stop === 'paused') logger.error(e, 'endpoint paused: it rejects')
+    else seldom(`${e.endpoint} ${e.stop}`, (missed) => logger.warn({ ...e, missed }, `endpoint ${e.stop}`))
+  })
+  poller.on('endpoint.opened', (e) => logger.info(e, 'endpoint works again'))
   poller.on('delivery.dead', (e) =>
     logger.error(e, e.verdict === 'block' ? 'delivery failed and blocks its ordering key' : 'delivery finally failed'),
   )

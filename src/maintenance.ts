@@ -7,7 +7,7 @@ import { promote } from './sql/promote.ts'
 import { purge } from './sql/purge.ts'
 
 /** A page stays below 10 ms. */
-export const KEYS_PER_PAGE = 500
+export const KEYS_PER_PAGE = 250
 const LANES_PER_PAGE = 1_000
 /** Receipts of one batch: one statement of a few milliseconds. */
 export const PURGE_BATCH = 200

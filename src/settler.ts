@@ -1,14 +1,24 @@
 // Results wait here for the next settle: while one batch is being written, the next one gathers.
 import { type AttemptEvent, codeOf, type Events } from './events.ts'
+import { Health, type Said } from './health.ts'
 import { isPassing, persist } from './loop.ts'
 import type { Executor } from './sql/executor.ts'
 import { late } from './sql/late.ts'
 import { mend } from './sql/mend.ts'
 import { type Lease, release } from './sql/release.ts'
+import { report } from './sql/report.ts'
 import { type Result, settle } from './sql/settle.ts'
 
 /** What has been learned; when it ended is on this process's monotonic clock, and becomes a duration when it is sent. */
-export type Pending = Omit<Result, 'agoMs'> & { readonly endedAt: number; agoMs: number; readonly event?: AttemptEvent }
+export type Pending = Omit<Result, 'agoMs' | 'verdict' | 'delayMs' | 'endReason'> & {
+  readonly said: Said
+  readonly endedAt: number
+  agoMs: number
+  verdict: Result['verdict']
+  delayMs: number
+  endReason: string | null
+  readonly event?: AttemptEvent
+}
 
 export interface SettleCounts {
   delivered: number
@@ -38,6 +48,9 @@ export class Settler {
   readonly #name: string
   readonly #events: Events
   readonly #signal: AbortSignal
+  readonly #health: Health
+  /** Called when nothing more is to be sent to an endpoint. */
+  onStopped: (endpointId: number) => void = () => {}
   #pending: Pending[] = []
   readonly #returns: Return[] = []
   #running: Promise<void> | null = null
@@ -50,6 +63,7 @@ export class Settler {
     this.#name = options.name
     this.#events = options.events
     this.#signal = options.signal
+    this.#health = new Health({ events: options.events, onStopped: (endpointId) => this.onStopped(endpointId) })
   }
 
   /** What the database has written so far. */
@@ -114,6 +128,7 @@ export class Settler {
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {
+    await this.#judge(batch)
     const refused = new Set<Pending>()
     const written = await this.#settleOrSplit(batch, refused)
     const byLease = new Map(written.map((row) => [row.delivery_id + row.token, row.verdict]))
@@ -135,6 +150,16 @@ export class Settler {
     for (let i = 0; i < fenced.length; i += LATE_BATCH)
       suspect.push(...(await this.#late(fenced.slice(i, i + LATE_BATCH))))
     if (suspect.length > 0) await this.#persist('mend', () => mend(this.#db, suspect))
+  }
+
+  /** Where even this is refused, what the attempts found is still to be written. */
+  async #judge(batch: readonly Pending[]): Promise<void> {
+    try {
+      await this.#health.judge(batch, (reports) => this.#persist('report', () => report(this.#db, reports, this.#name)))
+    } catch (error) {
+      if (this.#signal.aborted) throw error
+      this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
+    }
   }
 
   /** One row that the database refuses must not keep its neighbours from being written. */

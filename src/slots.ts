@@ -45,17 +45,22 @@ export class Slots {
     this.#fill()
   }
 
-  /** Nothing more is sent: returns what has not been. */
-  withdraw(): LeasedClaim[] {
-    return this.#ready.splice(0)
+  /** Nothing more is sent, to that endpoint or at all: returns what has not been. */
+  withdraw(endpointId?: number): LeasedClaim[] {
+    return this.#withdrawn(({ claim }) => endpointId === undefined || claim.endpoint_id === endpointId)
   }
 
   /** What waits behind others until its lease is too short to be sent under: returned, not kept until it runs out. */
   withdrawStale(): LeasedClaim[] {
-    const stale = this.#ready.filter((leased) => this.#isTooShort(leased))
-    if (stale.length > 0) this.#ready = this.#ready.filter((leased) => !stale.includes(leased))
-    if (stale.length > 0 && this.idle) this.#tellIdle()
-    return stale
+    return this.#withdrawn((leased) => this.#isTooShort(leased))
+  }
+
+  #withdrawn(which: (leased: LeasedClaim) => boolean): LeasedClaim[] {
+    const gone = this.#ready.filter(which)
+    if (gone.length === 0) return gone
+    this.#ready = this.#ready.filter((leased) => !gone.includes(leased))
+    if (this.idle) this.#tellIdle()
+    return gone
   }
 
   /** Cut every request in flight; each ends by what had been sent. */

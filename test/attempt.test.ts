@@ -1,8 +1,8 @@
 // One attempt against real sockets: what the other side sees, and what the ledger keeps of each way it can go.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { enqueue, putClinic, testPoller } from './support/clinic.ts'
+import { enqueue, forgive, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { type Answer, raw, reset, silence, startPeer, status } from './support/peer.ts'
 import { testSecretValue } from './support/secret.ts'
@@ -11,6 +11,7 @@ const db = await testDatabase()
 const peer = await startPeer()
 const elsewhere = await startPeer()
 const poller = testPoller(db)
+beforeEach(() => forgive(db))
 process.env.OUTLEDGER_TEST_TOKEN = 'Bearer token-of-the-clinic'
 after(() => assert.equal(elsewhere.connections, 0, 'a redirect was followed'))
 

@@ -10,6 +10,7 @@ const NOW_MS = 1_700_000_000_000
 
 const row = (lane: number, other: Partial<LaneRow> = {}): LaneRow => ({
   ...{ endpoint_id: 1, lane, due_in_ms: 0, head: 'head', timeout_ms: null, concurrency: 64, partitions: 8 },
+  half_open: false,
   ...other,
 })
 const rows = (n: number, other: Partial<LaneRow> = {}) => Array.from({ length: n }, (_, i) => row(1024 + i, other))

@@ -36,7 +36,7 @@ test('a run with every kind of failure logs no payload, secret, URL or parameter
     `create trigger refuse before insert on outbox.attempt for each row when (new.http_status = 418) execute function refuse()`,
   )
   const answers: Record<string, Answer> = {
-    ...{ delivered: status(200), retried: status(503), dead: status(410), refused: status(418) },
+    ...{ delivered: status(200), retried: status(503), dead: status(422), refused: status(418) },
     ...{ reset, silent: silence, cut: raw('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nX') },
   }
   const keys = Object.keys(answers)
@@ -91,7 +91,7 @@ test('each attempt is one line with its key, number, outcome and reason', async 
   assert.deepEqual(rest, {
     ...{ level: 30, msg: 'attempt failed, will be retried', key: 'one-line', type: 'eligibility.changed' },
     ...{ endpoint: 'clinic', class: 'hospital', number: 1, outcome: 'unknown', verdict: 'retry' },
-    ...{ reason: 'http_503', httpStatus: 503, correlationId: 'corr-2' },
+    ...{ reason: 'http_503', httpStatus: 503, correlationId: 'corr-2', missed: 0 },
   })
 })
 

@@ -50,7 +50,7 @@ test('a purge cannot touch what is waiting, leased, parked or blocked, however o
   const answers: Record<string, ReturnType<typeof status>> = {
     waiting: status(503),
     leased: status(500),
-    blocked: status(410),
+    blocked: status(422),
   }
   peer.answer((response, request, socket) => (answers[request.key] ?? status(200))(response, request, socket))
   await deliverOnce(db)

@@ -213,13 +213,15 @@ test('an endpoint is shown with its state, what is open for it and what was done
   const running = deliverOnce(db, { slots: 1 })
   await hanging.untilReceived(1)
   await pauseEndpoint(db.sql, 'shown', { by: 'ben', why: 'slow' })
-  await db.query(`update outbox.endpoint set backoff_until = '2999-01-01', tripped_until = now() where name = 'shown'`)
+  await db.query(
+    `update outbox.endpoint set backoff_until = '2999-01-01', tripped_until = '2001-01-01' where name = 'shown'`,
+  )
   const { open, operations, ...row } = await showEndpoint(db.sql, 'shown')
   assert.equal(open.total, 4)
   assert.deepEqual([open.due, open.leased, open.scheduled, open.parked, open.blocked], [1, 1, 1, 1, 0])
   assert.deepEqual(
     [row.pausedReason, row.backoffUntil, row.trippedUntil],
-    ['slow', '2999-01-01T00:00:00.000000Z', null],
+    ['slow', '2999-01-01T00:00:00.000000Z', '2001-01-01T00:00:00.000000Z'],
   )
   assert.deepEqual(
     operations.map(({ who, verb, why }) => [who, verb, why]),

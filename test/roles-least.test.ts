@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { posix } from 'node:path'
 import { test } from 'node:test'
 import { requireSchema } from '../src/schema-version.ts'
-import { claim, claimSuspect, suspects } from '../src/sql/claim.ts'
+import { claim, claimProbe, claimSuspect, suspects } from '../src/sql/claim.ts'
 import { discover } from '../src/sql/discover.ts'
 import { endpointByName, endpointsById, listEndpoints } from '../src/sql/endpoint.ts'
 import { putEndpoint } from '../src/sql/endpoint-put.ts'
@@ -17,6 +17,7 @@ import { mend } from '../src/sql/mend.ts'
 import { promote } from '../src/sql/promote.ts'
 import { purge } from '../src/sql/purge.ts'
 import { release } from '../src/sql/release.ts'
+import { report } from '../src/sql/report.ts'
 import { settle } from '../src/sql/settle.ts'
 import { testDatabase } from './support/database.ts'
 import { addEndpoint, endpointSettings, message } from './support/ledger.ts'
@@ -35,6 +36,8 @@ const LEASE = { leaseMs: 1_000, timeoutMs: 1_000, token: randomUUID(), poller: '
 const POLLER: Readonly<Record<string, Step>> = {
   claim: (db) => claim(db, { lanes: [], total: 1, slackMs: 0, ...LEASE }),
   claimSuspect: (db) => claimSuspect(db, { ids: [], ...LEASE }),
+  claimProbe: (db) => claimProbe(db, { endpointId: 1, lane: 1024, ...LEASE }),
+  report: (db) => report(db, [], 'p'),
   suspects: (db) => suspects(db, { limit: 1 }),
   endpointsById: (db) => endpointsById(db, [1]),
   discover: (db) => discover(db, { afterEndpointId: 0, afterLane: -1, limit: 1 }),

@@ -8,6 +8,7 @@ import { claim } from '../src/sql/claim.ts'
 import { connect, type Executor } from '../src/sql/executor.ts'
 import { enqueue, keysOf, putClinic } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
+import { said } from './support/ledger.ts'
 import { startProxy } from './support/proxy.ts'
 
 const db = await testDatabase()
@@ -33,7 +34,7 @@ async function leased(keys: string[], differs: Partial<Pending> = {}): Promise<P
       replayed: false,
       excerpt: null,
     },
-    ...{ endedAt: performance.now(), agoMs: 0 },
+    ...{ endedAt: performance.now(), agoMs: 0, said: said() },
     ...differs,
   }))
 }

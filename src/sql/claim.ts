@@ -20,6 +20,8 @@ export interface Claim {
   readonly endpoint_id: number
   readonly endpoint_version: number
   readonly lane: number
+  /** Something is held against its endpoint: failures, rejections or an open circuit. */
+  readonly troubled: boolean
   /** Number of the attempt that this lease is for. */
   readonly number: number
   /** Attempts of the current budget, this one included. */
@@ -68,7 +70,7 @@ const open = (endpointId: string) => `(
     select true from outbox.endpoint e
     where e.id = ${endpointId} and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and (e.tripped_until is null or e.tripped_until <= statement_timestamp()) limit 1)`
+      and e.tripped_until is null limit 1)`
 
 const HEAD = `(q.ordering_key is null or not exists (
         select from outbox.queue h
@@ -110,6 +112,29 @@ const suspectPicked = `picked as materialized (
   for no key update skip locked
 )`
 
+// One delivery of an endpoint whose circuit was open until now: whoever comes first keeps the others away for the length of a lease.
+const probePicked = `gate as materialized (
+  select e.id, e.timeout_ms from outbox.endpoint e
+  where e.id = $5::text::int and e.tripped_until <= statement_timestamp() and e.paused_at is null
+    and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
+  for no key update skip locked
+), picked as materialized (
+  select q.*
+  from gate g cross join lateral (
+    select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
+    from outbox.queue q
+    where q.endpoint_id = g.id and q.lane = $6::text::smallint
+      and q.next_attempt_at >= '-infinity' and q.next_attempt_at <= statement_timestamp()
+      and not ${suspect} and ${HEAD}
+    order by q.next_attempt_at
+    limit 1
+    for no key update skip locked) q
+), gated as (
+  update outbox.endpoint e
+  set tripped_until = clock_timestamp() + interval '1 millisecond' * ($1::text::int + greatest(0, coalesce(e.timeout_ms, 0) - $2::text::int))
+  where e.id = (select g.id from gate g) and exists (select from picked)
+)`
+
 const leasing = (picked: string): string => `
 with ${picked}, ${lostAttempts('picked')}, leased as (
   update outbox.queue q
@@ -123,11 +148,11 @@ with ${picked}, ${lostAttempts('picked')}, leased as (
   where q.delivery_id = any (array(select p.delivery_id from picked p))
   returning q.*
 )
-select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
+select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.troubled, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
        c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.correlation_id, c.traceparent
 from (select floor(date_part('epoch', statement_timestamp()) * 1000) as now_ms) t
 left join (
-  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
+  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.troubled, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
          greatest(0, floor(date_part('epoch', l.leased_at - l.ready_at) * 1000)) as lag_ms,
          floor(date_part('epoch', l.leased_at - l.first_attempt_at) * 1000) as age_ms,
          floor(date_part('epoch', l.leased_at - l.maybe_applied_at) * 1000) as maybe_applied_ms,
@@ -135,7 +160,9 @@ left join (
          l.ordering_key is not null as keyed, l.ready_at,
          d.key, d.type, d.payload::text, d.payload_ref, d.correlation_id, d.traceparent
   from leased l
-  cross join lateral (select e.version from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
+  cross join lateral (
+    select e.version, e.failures > 0 or e.rejections > 0 or e.tripped_until is not null as troubled
+    from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
   cross join lateral (
     select d.key, d.type, d.payload, d.payload_ref, d.correlation_id, d.traceparent
     from outbox.delivery d where d.id = l.delivery_id limit 1) d
@@ -144,6 +171,7 @@ order by c.ready_at`
 
 const togetherText = leasing(lanesPicked)
 const suspectText = leasing(suspectPicked)
+const probeText = leasing(probePicked)
 
 /** Lease due rows. A row that another transaction holds is skipped; a stopped endpoint's lanes give nothing. */
 export function claim(db: Executor, options: ClaimOptions): Promise<Claimed> {
@@ -164,6 +192,14 @@ export function claimSuspect(
   options: LeaseOptions & { readonly ids: readonly string[] },
 ): Promise<Claimed> {
   return claimed(db, suspectText, options, [arrayLiteral(options.ids)])
+}
+
+/** Lease one due delivery of a lane whose endpoint's circuit was open until now; none where another probe is under way. */
+export function claimProbe(
+  db: Executor,
+  options: LeaseOptions & { readonly endpointId: number; readonly lane: number },
+): Promise<Claimed> {
+  return claimed(db, probeText, options, [String(options.endpointId), String(options.lane)])
 }
 
 async function claimed(db: Executor, text: string, options: LeaseOptions, values: string[]): Promise<Claimed> {

@@ -29,10 +29,14 @@ const pauseText = changing(
   `(o.paused_at is null or ${pausedForReview('o')})`,
 )
 
+/** Nothing is held against it any more. */
+const INNOCENT =
+  'backoff_until = null, tripped_until = null, trip_ms = null, failures = 0, failing_since = null, rejections = 0'
+
 const resumeText = changing(
   'resume',
-  'paused_at = null, paused_reason = null',
-  'o.paused_at is not null and o.unreviewed is null',
+  `paused_at = null, paused_reason = null, ${INNOCENT}`,
+  '(o.paused_at is not null or o.tripped_until is not null or o.backoff_until > statement_timestamp()) and o.unreviewed is null',
 )
 
 const reviewText = changing(
@@ -47,7 +51,7 @@ const reviewText = changing(
 const removeText = changing(
   'remove',
   `removed_at = clock_timestamp(), version = e.version + 1,
-   paused_at = null, paused_reason = null, backoff_until = null, tripped_until = null`,
+   paused_at = null, paused_reason = null, ${INNOCENT}`,
   'not exists (select from outbox.queue q where q.endpoint_id = o.id)',
 )
 

@@ -34,6 +34,10 @@ with old as materialized (
       paused_at = case when excluded.unreviewed is null then e.paused_at else coalesce(e.paused_at, clock_timestamp()) end,
       paused_reason = case when excluded.unreviewed is not null and (e.paused_at is null or ${pausedForReview('e')})
                            then 'review: ' || excluded.unreviewed else e.paused_reason end,
+      (failures, failing_since, rejections, trip_ms, tripped_until, backoff_until) = (
+        select h.* from (values (0, null::timestamptz, 0, null::int, null::timestamptz, null::timestamptz),
+                                (e.failures, e.failing_since, e.rejections, e.trip_ms, e.tripped_until, e.backoff_until)) h
+        offset case when e.url = excluded.url then 1 else 0 end limit 1),
       version = e.version + 1, updated_at = clock_timestamp()
   where e.version = $21::text::int
   returning e.*

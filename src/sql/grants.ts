@@ -1,14 +1,21 @@
 // Who needs what on the schema: one table, from which the SQL is made. The tests take each right away and see what fails.
 
-type Right = 'select' | 'insert' | 'update' | 'delete'
+type Right = 'select' | 'insert' | 'update' | 'delete' | `update (${string})`
 
 /** What the check at the start of every verb reads. */
 const CHECKED = { migration: ['select'], version: ['select'] } as const
 
+/** What pollers learn of an endpoint; its settings are not theirs to change. */
+const HEALTH = [
+  ...['failures', 'failing_since', 'rejections', 'trip_ms', 'tripped_until', 'backoff_until'],
+  ...['paused_at', 'paused_reason'],
+]
+
 const RIGHTS: Readonly<Record<string, Readonly<Record<string, readonly Right[]>>>> = {
   outledger_poller: {
     ...CHECKED,
-    endpoint: ['select'],
+    endpoint: ['select', `update (${HEALTH.join(', ')})`],
+    operation: ['insert'],
     delivery: ['select', 'delete'],
     queue: ['select', 'update', 'delete'],
     attempt: ['select', 'insert', 'update', 'delete'],

@@ -6,7 +6,7 @@ const openEndpoint = `
     select from outbox.endpoint e
     where e.id = q.endpoint_id and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and (e.tripped_until is null or e.tripped_until <= statement_timestamp())`
+      and e.tripped_until is null`
 
 const surveyText = `
 select (
@@ -29,8 +29,8 @@ export async function survey(db: Executor, name: string): Promise<{ readonly due
 // What the horizon and the key window are counted from moves with it, as it would if one really waited.
 const hurryText = `
 with freed as (
-  update outbox.endpoint e set backoff_until = null, tripped_until = null
-  where $1::text::boolean and (e.backoff_until > statement_timestamp() or e.tripped_until > statement_timestamp())
+  update outbox.endpoint e set backoff_until = null, tripped_until = null, trip_ms = null, failures = 0, failing_since = null
+  where $1::text::boolean and (e.backoff_until > statement_timestamp() or e.tripped_until is not null)
   returning e.id
 ), hurried as (
   update outbox.queue q

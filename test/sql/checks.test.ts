@@ -88,6 +88,12 @@ const ENDPOINT: [constraint: string, change: string][] = [
   ['endpoint_partitions', 'partitions = 1025, concurrency = 2000'],
   ['endpoint_on_dead', `on_dead = 'drop'`],
   ['endpoint_retention', 'retention_days = -1'],
+  ['endpoint_on_409', `on_409 = 'ignore'`],
+  ['endpoint_on_unknown', `on_unknown = 'dead'`],
+  ['endpoint_key_format', `key_format = 'quoted'`],
+  ['endpoint_health', 'failures = -1'],
+  ['endpoint_health', 'rejections = -1'],
+  ['endpoint_health', 'trip_ms = 0'],
   ['endpoint_paused', 'paused_at = now()'],
   ['endpoint_paused', `paused_reason = 'audit'`],
 ]

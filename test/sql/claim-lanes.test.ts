@@ -74,6 +74,8 @@ test('an endpoint that is paused, backing off or tripped gives nothing until it 
     assert.deepEqual(await lease(db, endpoint), [], stop)
   }
   await set(`tripped_until = now() - interval '1 minute'`)
+  assert.deepEqual(await lease(db, endpoint), [], 'now it is probed, by a claim of its own')
+  await set(`tripped_until = null`)
   assert.deepEqual(keys(await lease(db, endpoint)), ['stopped'])
 })
 

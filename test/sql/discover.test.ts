@@ -28,7 +28,9 @@ test('each lane with open rows stands once, with its endpoint’s limits and the
   const [row, ...more] = await discover(db, ALL)
   assert.deepEqual(more, [])
   const { due_in_ms, head, ...limits } = row ?? assert.fail()
-  assert.deepEqual(limits, { endpoint_id: one.id, lane: LANE, timeout_ms: null, concurrency: 10, partitions: 1 })
+  assert.deepEqual(limits, {
+    ...{ endpoint_id: one.id, lane: LANE, half_open: false, timeout_ms: null, concurrency: 10, partitions: 1 },
+  })
   assert.ok(due_in_ms !== null && due_in_ms > 240_000 && due_in_ms <= 300_000)
   assert.equal((await discover(db, ALL))[0]?.head, head, 'the same head again: nobody took it')
   await db.age('a', '1 second')
@@ -66,6 +68,8 @@ test('a stopped endpoint makes none of its lanes due', async () => {
   }
   await db.query(`update outbox.endpoint set tripped_until = now() - interval '1 minute' where id = $1`, one.id)
   assert.deepEqual(await dueMinutes(), [0])
+  assert.equal((await discover(db, ALL))[0]?.half_open, true)
+  await db.query('update outbox.endpoint set tripped_until = null')
 })
 
 test('a lane with nothing but a blocked head and what is parked behind it will not be due', async () => {

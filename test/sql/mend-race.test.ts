@@ -4,7 +4,7 @@ import { Events } from '../../src/events.ts'
 import { Settler } from '../../src/settler.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, expire, GONE, lease, result } from '../support/ledger.ts'
+import { add, addEndpoint, expire, GONE, lease, result, said } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -53,9 +53,9 @@ for (const order of ['late', 'settle'] as const) {
     // A's first statement is the settle that finds itself fenced, its second the late result.
     const [one, two] = [holding(2), holding(1)]
     const [first, second] = [settler(one, 'p-1'), settler(two, 'p-2')]
-    second.push({ ...result(b ?? assert.fail(), GONE), endedAt: performance.now() })
+    second.push({ ...result(b ?? assert.fail(), GONE), endedAt: performance.now(), said: said() })
     await two.ran
-    first.push({ ...result(a ?? assert.fail()), endedAt: performance.now() })
+    first.push({ ...result(a ?? assert.fail()), endedAt: performance.now(), said: said() })
     await one.ran
     const both = [
       { executor: one, writer: first },

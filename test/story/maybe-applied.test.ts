@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deliverOnce, enqueue, putClinic } from '../support/clinic.ts'
+import { deliverOnce, enqueue, forgive, putClinic } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
 import { silence, startPeer, status } from '../support/peer.ts'
 
@@ -35,6 +35,7 @@ test('a timeout and then a 410: dead, and it may have been applied', async () =>
 })
 
 test('a 410 at once is a known failure', async () => {
+  await forgive(db)
   await enqueue(db, ['capture-1844'])
   peer.next(status(410))
   await deliverOnce(db)

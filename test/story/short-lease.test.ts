@@ -54,7 +54,9 @@ test('50 leases for one slot: what would start too late is given back uncharged,
   assert.equal(taken.claims.length, 50)
   const [ends] = await db.query<{ at: string }>('select min(next_attempt_at)::text as at from outbox.queue')
   await targets.load(taken.claims, (ids) => endpointsById(db, ids))
-  slots.take(taken.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs: taken.nowMs - startedAt })))
+  slots.take(
+    taken.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs: taken.nowMs - startedAt, probe: false })),
+  )
   await slots.untilIdle()
   await settler.flush()
 

@@ -22,6 +22,13 @@ export async function enqueue(db: Client, keys: readonly string[], message: Part
   })
 }
 
+/** What earlier tests did to endpoints is not held against them. */
+export const forgive = (db: TestDatabase) =>
+  db.query(
+    `update outbox.endpoint set failures = 0, failing_since = null, rejections = 0, trip_ms = null, tripped_until = null,
+       backoff_until = null, paused_at = null, paused_reason = null`,
+  )
+
 export const keysOf = (prefix: string, n: number): string[] => Array.from({ length: n }, (_, i) => `${prefix}-${i + 1}`)
 
 /** A poller in this process; stopped at the end of the file at the latest. */

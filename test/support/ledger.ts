@@ -1,5 +1,6 @@
 // Rows as the verbs of src/sql take and leave them: an endpoint with one lane, messages, leases, results.
 import { randomUUID } from 'node:crypto'
+import type { Said } from '../../src/health.ts'
 import { type Claim, claim, claimSuspect } from '../../src/sql/claim.ts'
 import type { EndpointRow, EndpointSettings } from '../../src/sql/endpoint.ts'
 import { putEndpoint } from '../../src/sql/endpoint-put.ts'
@@ -111,6 +112,12 @@ export const result = ({ delivery_id, number, token }: Leased, more: Partial<Res
   retryAfterMs: null,
   replayed: false,
   excerpt: null,
+  ...more,
+})
+
+/** What an attempt says of its endpoint: nothing bad. */
+export const said = (more: Partial<Said> = {}): Said => ({
+  ...{ endpointId: 1, sign: 'success', backoffMs: 0, probe: false, troubled: false, pardonMs: 0 },
   ...more,
 })
 

@@ -1,0 +1,107 @@
+// What a batch of attempts says of its endpoints is written before the batch is settled: the rejections that pause an endpoint
+// decide which deliveries end. While all is well nothing is said.
+import { pardoned, reportOf, type Sign } from './core/health.ts'
+import type { Verdict } from './core/state.ts'
+import type { Events } from './events.ts'
+import type { EndpointReport, Reported } from './sql/report.ts'
+
+/** What an attempt says of its endpoint. */
+export interface Said {
+  readonly endpointId: number
+  readonly sign: Sign
+  /** Asked for by the receiver, for all deliveries; 0: nothing. */
+  readonly backoffMs: number
+  /** Let through alone, to see whether the endpoint works again. */
+  readonly probe: boolean
+  /** When it was claimed, something was held against the endpoint. */
+  readonly troubled: boolean
+  /** Until the next attempt, should the delivery not end though it was rejected. */
+  readonly pardonMs: number
+}
+
+export interface Judged {
+  readonly said: Said
+  readonly endedAt: number
+  readonly reason: string | null
+  verdict: Verdict
+  delayMs: number
+  endReason: string | null
+}
+
+export interface HealthOptions {
+  readonly events: Events
+  /** Nothing more is to be sent to it: what is leased and unsent goes back. */
+  readonly onStopped: (endpointId: number) => void
+}
+
+export class Health {
+  readonly #options: HealthOptions
+  /** Of which this poller has said something bad since their last success: it may be younger than the claim of the next one. */
+  readonly #troubled = new Set<number>()
+
+  constructor(options: HealthOptions) {
+    this.#options = options
+  }
+
+  /** Reports what there is to report, and keeps alive what a paused endpoint rejected. */
+  async judge(batch: readonly Judged[], write: (reports: EndpointReport[]) => Promise<Reported[]>): Promise<void> {
+    const groups = this.#groups(batch)
+    if (groups.size === 0) return
+    const now = performance.now()
+    const known = await write([...groups].map(([id, group]) => reportedOf(id, group, now)))
+    for (const one of known) {
+      const group = groups.get(one.endpoint_id) ?? []
+      const spared = pardoned(
+        group.map(({ said }) => said.sign),
+        one.rejections,
+      )
+      for (const [i, result] of group.entries())
+        if (spared[i]) Object.assign(result, { verdict: 'retry', delayMs: result.said.pardonMs, endReason: null })
+      this.#tell(one)
+    }
+  }
+
+  /** Results by endpoint in the order in which they ended, where there is something to say. */
+  #groups(batch: readonly Judged[]): Map<number, Judged[]> {
+    const groups = new Map<number, Judged[]>()
+    for (const { said } of batch) {
+      const { endpointId, sign, probe, backoffMs, troubled } = said
+      const good = sign === 'success' || (sign === 'nothing' && backoffMs === 0)
+      if (good && !probe && !troubled && !this.#troubled.has(endpointId)) continue
+      if (sign === 'success') this.#troubled.delete(endpointId)
+      else this.#troubled.add(endpointId)
+      groups.set(endpointId, [])
+    }
+    if (groups.size === 0) return groups
+    for (const result of batch) groups.get(result.said.endpointId)?.push(result)
+    for (const group of groups.values()) group.sort((a, b) => a.endedAt - b.endedAt)
+    return groups
+  }
+
+  #tell({ endpoint_id: id, name: endpoint, class: kind, paused, tripped_ms, backoff_ms, closed }: Reported): void {
+    const { events, onStopped } = this.#options
+    const about = { endpoint, class: kind }
+    if (closed) events.emit('endpoint.opened', about)
+    if (backoff_ms !== null)
+      events.emit('endpoint.stopped', { ...about, stop: 'backing off', reason: null, forMs: backoff_ms })
+    if (tripped_ms !== null)
+      events.emit('endpoint.stopped', { ...about, stop: 'tripped', reason: null, forMs: tripped_ms })
+    if (paused !== null) events.emit('endpoint.stopped', { ...about, stop: 'paused', reason: paused, forMs: null })
+    if (paused !== null || tripped_ms !== null || backoff_ms !== null) onStopped(id)
+  }
+}
+
+function reportedOf(endpointId: number, group: readonly Judged[], now: number): EndpointReport {
+  const report = reportOf(group.map(({ said }) => said.sign))
+  const probe = group.find(({ said }) => said.probe)
+  const rejected = group.findLast(({ said }) => said.sign === 'rejection' || said.sign === 'gone')
+  const failed = report.failingFrom === null ? undefined : group[report.failingFrom]
+  return {
+    ...report,
+    endpointId,
+    failingMs: failed === undefined ? 0 : Math.round(now - failed.endedAt),
+    backoffMs: Math.round(Math.max(...group.map(({ said }) => said.backoffMs))),
+    probe: probe === undefined ? null : probe.said.sign === 'failure' ? 'failed' : 'ended',
+    reason: rejected?.reason ?? null,
+  }
+}
