@@ -223,7 +223,10 @@ export class Claiming {
     if (ended.kind === 'release') {
       this.#own.settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(leased, ended.reason))
     } else {
-      this.#faults.delete(leased.claim.endpoint_id)
+      const { sign, backoffMs, endpointId } = ended.result.said
+      // Not only once it is written: the next one would be on its way by then.
+      if (sign === 'gone' || backoffMs > 0) this.#stopped(endpointId)
+      this.#faults.delete(endpointId)
       this.#own.settler.push(ended.result)
       this.#own.events.emit('attempt', ended.result.event)
     }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { get, list } from '../../src/look.ts'
 import { KEYS_PER_PAGE, PURGE_BATCH } from '../../src/maintenance.ts'
-import { type ClaimOptions, claim, claimSuspect, suspects } from '../../src/sql/claim.ts'
+import { type ClaimOptions, claim, claimProbe, claimSuspect, suspects } from '../../src/sql/claim.ts'
 import { discover } from '../../src/sql/discover.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import { beat, forgetDead } from '../../src/sql/heartbeat.ts'
@@ -77,6 +77,10 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
   'claim from a floor': (on) =>
     claim(on, { ...wanted(), lanes: wanted().lanes.map((lane) => ({ ...lane, floor: Date.UTC(2020, 0) })) }),
   'claim of a suspect': (on, held) => claimSuspect(on, { ...wanted(), ids: held.map((one) => one.delivery_id) }),
+  'claim of a probe': async (on) => {
+    await on.run(`update outbox.endpoint set tripped_until = now() - interval '1 s' where id = ${ENDPOINTS}`, [])
+    return claimProbe(on, { ...wanted(), endpointId: ENDPOINTS, lane: LANE })
+  },
   suspects: (on) => suspects(on, { limit: 100 }),
   settle: (on, held) => settle(on, mixed(held), 'p-1'),
   release: (on, held) =>

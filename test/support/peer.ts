@@ -68,8 +68,8 @@ export function gate(): { readonly opened: Promise<void>; open(): void } {
   return { opened, open }
 }
 
-/** A peer that answers 200 until it is told otherwise. */
-export async function startPeer(): Promise<Peer> {
+/** A peer that answers 200 until it is told otherwise; on a free port, or where one was before. */
+export async function startPeer({ port = 0 } = {}): Promise<Peer> {
   const received: Received[] = []
   const script: Answer[] = []
   let standing: Answer = status(200)
@@ -100,7 +100,7 @@ export async function startPeer(): Promise<Peer> {
   })
   server.on('connection', () => connections++)
   server.keepAliveTimeout = 60_000
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   const close = async () => {
     server.closeAllConnections()
