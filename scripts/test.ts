@@ -1,5 +1,5 @@
 // Builds the tests and runs them against one server: DATABASE_URL's, or an embedded one that is started and ended here.
-// `tsx scripts/test.ts lanes story` runs only files whose path contains one of the words.
+// `tsx scripts/test.ts lanes story` runs only files whose path contains one of the words; `.long.` those that take minutes.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
@@ -15,7 +15,11 @@ const rank = (file: string): number => [...LONG, ''].findIndex((start) => file.s
 
 const words = process.argv.slice(2)
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
+  .filter(
+    (file) =>
+      (file.endsWith('.test.ts') || (file.endsWith('.long.ts') && words.includes('.long.'))) &&
+      !file.includes('node_modules'),
+  )
   .map((file) => `test/${file}`)
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
   .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))

@@ -168,6 +168,7 @@ function ended(
         tookMs,
         lagMs: claim.lag_ms,
         correlationId: claim.correlation_id,
+        probe: said.probe,
       },
     },
   }

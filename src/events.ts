@@ -15,6 +15,8 @@ export interface AttemptEvent {
   readonly tookMs: number
   readonly lagMs: number
   readonly correlationId: string | null
+  /** Sent to see whether a tripped endpoint works again. */
+  readonly probe: boolean
 }
 
 export interface EndpointStop {

@@ -11,6 +11,7 @@ export function logTo(poller: Poller, logger: Logger): void {
   poller.on('stopped', (e) => logger.info(e, 'poller stopped'))
   poller.on('attempt', (e) => {
     if (e.verdict === 'delivered') logger.debug(e, 'delivered')
+    else if (e.probe) logger.debug(e, 'probe failed')
     else if (e.verdict === 'retry')
       seldom(`${e.endpoint} ${e.reason}`, (missed) => logger.info({ ...e, missed }, 'attempt failed, will be retried'))
   })

@@ -91,7 +91,7 @@ test('each attempt is one line with its key, number, outcome and reason', async 
   assert.deepEqual(rest, {
     ...{ level: 30, msg: 'attempt failed, will be retried', key: 'one-line', type: 'eligibility.changed' },
     ...{ endpoint: 'clinic', class: 'hospital', number: 1, outcome: 'unknown', verdict: 'retry' },
-    ...{ reason: 'http_503', httpStatus: 503, correlationId: 'corr-2', missed: 0 },
+    ...{ reason: 'http_503', httpStatus: 503, correlationId: 'corr-2', probe: false, missed: 0 },
   })
 })
 
