@@ -1,3 +1,4 @@
+// The promise about a dead endpoint in full: minutes, not seconds.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deadEndpoint } from '../support/dead-endpoint.ts'
