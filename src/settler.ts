@@ -152,14 +152,17 @@ export class Settler {
     if (suspect.length > 0) await this.#persist('mend', () => mend(this.#db, suspect))
   }
 
-  /** Where even this is refused, what the attempts found is still to be written. */
+  /** What an attempt found is too dear to wait for this: where the poller lacks the rights, it does without. */
   async #judge(batch: readonly Pending[]): Promise<void> {
-    try {
-      await this.#health.judge(batch, (reports) => this.#persist('report', () => report(this.#db, reports, this.#name)))
-    } catch (error) {
-      if (this.#signal.aborted) throw error
-      this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
-    }
+    await this.#health.judge(batch, (reports) =>
+      this.#persist('report', () =>
+        report(this.#db, reports, this.#name).catch((error) => {
+          if (isPassing(error) && !/^42...$/.test(codeOf(error))) throw error
+          this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
+          return []
+        }),
+      ),
+    )
   }
 
   /** One row that the database refuses must not keep its neighbours from being written. */

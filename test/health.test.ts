@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { EndpointStop } from '../src/events.ts'
-import { createPoller, resumeEndpoint } from '../src/index.ts'
+import { createPoller, removeEndpoint, resumeEndpoint } from '../src/index.ts'
 import { deliverOnce, enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { type Answer, startPeer, status } from './support/peer.ts'
@@ -156,4 +156,53 @@ test('a receiver that is away for a second under full load does not trip the cir
   await startPeer({ port: Number(new URL(first.url).port) })
   await until('all are delivered', async () => (await states(db)).every((row) => row.state === 'delivered'))
   assert.deepEqual([stops, (await endpoint(db)).state], [[], 'open'])
+})
+
+const HELD = `failures = 30, failing_since = now(), rejections = 4, trip_ms = 5000, tripped_until = now() + interval '1 h', backoff_until = now() + interval '1 h'`
+const held = (db: TestDatabase) =>
+  db.query(
+    `select failures, failing_since, rejections, trip_ms, tripped_until is null as closed, backoff_until from outbox.endpoint`,
+  )
+const NOTHING_HELD = {
+  ...{ failures: 0, failing_since: null, rejections: 0, trip_ms: null, closed: true, backoff_until: null },
+}
+
+test('what a person does starts afresh: resume, another URL, a removal; another setting does not', async () => {
+  const db = await testDatabase()
+  await putClinic(db, 'http://127.0.0.1:1/a')
+  const hold = () => db.query(`update outbox.endpoint set ${HELD}`)
+  const acts: Record<string, () => Promise<unknown>> = {
+    resume: () => resumeEndpoint(db.sql, 'clinic'),
+    'another URL': () => putClinic(db, 'http://127.0.0.1:1/b'),
+    removal: () => removeEndpoint(db.sql, 'clinic'),
+  }
+  await hold()
+  const before = await held(db)
+  await putClinic(db, 'http://127.0.0.1:1/a', { retentionDays: 9 })
+  assert.deepEqual(await held(db), before)
+  for (const [what, act] of Object.entries(acts)) {
+    await hold()
+    await act()
+    assert.deepEqual(await held(db), [NOTHING_HELD], what)
+  }
+})
+
+test('where a poller may not write about endpoints, attempts are settled all the same, and it says so', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  await putClinic(db, peer.url)
+  await db.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise exception using errcode = '42501'; end $$`,
+  )
+  await db.query('create trigger refuse before update on outbox.endpoint for each row execute function refuse()')
+  await enqueue(db, ['a', 'b'])
+  peer.next(status(500), status(410))
+  const poller = testPoller(db)
+  const troubles: unknown[] = []
+  poller.on('trouble', (trouble) => troubles.push(trouble))
+  while ((await poller.runOnce()).claimed > 0);
+  assert.deepEqual(
+    (await states(db)).map(({ state }) => state),
+    ['dead', 'waiting'],
+  )
+  assert.deepEqual(troubles.at(0), { during: 'report', code: '42501' })
 })

@@ -95,6 +95,40 @@ test('each attempt is one line with its key, number, outcome and reason', async 
   })
 })
 
+test('an endpoint that is paused is an error, one that backs off a warning', async () => {
+  for (const [name, answer] of Object.entries({ gone: status(410), busy: status(429, { 'retry-after': '60' }) })) {
+    await putClinic(db, peer.url, { name, class: 'hospital' })
+    await enqueue(db, [`stops-${name}`], { endpoint: name })
+    peer.next(answer)
+    const { poller, lines } = loggedPoller(db.url)
+    await poller.runOnce()
+    await poller.stop()
+    const { time, pid, hostname, ...line } = lines.find(({ stop }) => stop !== undefined) ?? {}
+    const about = { endpoint: name, class: 'hospital' }
+    assert.deepEqual(
+      line,
+      name === 'gone'
+        ? {
+            ...about,
+            level: 50,
+            stop: 'paused',
+            reason: 'endpoint_rejects: gone',
+            forMs: null,
+            msg: 'endpoint paused: it rejects',
+          }
+        : {
+            ...about,
+            level: 40,
+            stop: 'backing off',
+            reason: null,
+            forMs: 60_000,
+            missed: 0,
+            msg: 'endpoint backing off',
+          },
+    )
+  }
+})
+
 test('trouble is one line a second for each cause, and tells how many it stands for', async () => {
   const proxy = await startProxy(db.url)
   const { poller, lines } = loggedPoller(proxy.url, {
