@@ -48,16 +48,21 @@ test('a 429 leaves the whole endpoint in peace for as long as it asks, and all p
 test('a 410 is one request: the delivery is dead, the endpoint paused, and an event raised', async () => {
   const [db, peer] = [await testDatabase(), await startPeer()]
   await putClinic(db, peer.url, { concurrency: 1, partitions: 1, class: 'hospital' })
-  await enqueue(db, keysOf('a', 3))
-  peer.answer(status(410))
   const poller = testPoller(db)
   const stops: EndpointStop[] = []
   poller.on('endpoint.stopped', (stop) => stops.push(stop))
+  // A lane that answers quickly is claimed one batch ahead.
+  await enqueue(db, ['quick'])
   await poller.runOnce()
+  await enqueue(db, keysOf('a', 3))
+  peer.answer(status(410))
+  const { claimed, dead, released } = await poller.runOnce()
+  assert.deepEqual({ claimed, dead, released }, { claimed: 2, dead: 1, released: 1 })
   assert.equal((await deliverOnce(db)).claimed, 0)
-  assert.equal(peer.received.length, 1)
+  assert.equal(peer.received.length, 2)
   assert.deepEqual(await states(db), [
     { state: 'dead', why: 'gone', n: 1 },
+    { state: 'delivered', why: null, n: 1 },
     { state: 'waiting', why: null, n: 2 },
   ])
   const reason = 'endpoint_rejects: gone'
