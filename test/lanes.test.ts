@@ -209,3 +209,20 @@ test('a lane full of slow requests is left to its owner until the slowest must h
   assert.equal(wanted(70_000), mine, 'timeout, settle budget and one heartbeat')
   assert.equal(wanted(70_001), 8)
 })
+
+test('of a stopped endpoint nothing is due before the next discovery; one that is to be probed gives one lane, once', () => {
+  const lanes = lanesOf([...rows(2), row(1024, { endpoint_id: 2 })])
+  lanes.stop(1)
+  assert.deepEqual(
+    lanes.wishes({ free: 9, ahead: 0 }, 1).map(({ endpointId }) => endpointId),
+    [2],
+  )
+  assert.equal(lanes.probe(1), null)
+  lanes.learn([...rows(2, { half_open: true }), row(1024, { endpoint_id: 2 })], 2)
+  assert.equal(lanes.probe(2)?.endpointId, 1)
+  assert.equal(lanes.probe(2), null, 'not another lane of the same endpoint')
+  assert.deepEqual(
+    lanes.wishes({ free: 9, ahead: 0 }, 2).map(({ endpointId }) => endpointId),
+    [2],
+  )
+})
