@@ -2,11 +2,12 @@
 // `tsx scripts/test.ts lanes story` runs only files whose path contains one of the words; `.long.` those that take minutes.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import postgres from 'postgres'
 import { migrate } from '../src/migrate.ts'
+import { newAuthority } from '../test/support/certificates.ts'
 import { startPostgres } from './embedded-postgres.ts'
 
 /** Begun first, so that nothing long is left alone at the end. */
@@ -45,6 +46,9 @@ try {
   await admin.unsafe(`create database ${template} template template0 encoding 'UTF8'`)
   await migrate(Object.assign(new URL(server), { pathname: `/${template}` }).href)
   const { DATABASE_URL: _, ...env } = process.env
+  // Peers with a certificate of this authority are trusted by every process of the run, as a private one is in production.
+  const authority = newAuthority()
+  writeFileSync(join(folder, 'authority.pem'), authority.cert)
   const args = [
     '--enable-source-maps',
     '--test',
@@ -55,7 +59,13 @@ try {
   const built = files.map((file) => join(folder, file.replace(/ts$/, 'js')))
   const child = spawn(process.execPath, [...args, ...built], {
     stdio: 'inherit',
-    env: { ...env, OUTLEDGER_TEST_SERVER: server, OUTLEDGER_TEST_TEMPLATE: template },
+    env: {
+      ...env,
+      OUTLEDGER_TEST_SERVER: server,
+      OUTLEDGER_TEST_TEMPLATE: template,
+      OUTLEDGER_TEST_AUTHORITY_KEY: authority.key,
+      NODE_EXTRA_CA_CERTS: join(folder, 'authority.pem'),
+    },
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = await once(child, 'exit')
