@@ -1,5 +1,5 @@
 // What is right for an endpoint: its settings one by one, against each other, and what its references name here.
-import { urlProblem } from './core/target.ts'
+import { addressProblem, urlProblem } from './core/target.ts'
 import { OutledgerError } from './errors.ts'
 import { type ResolveSecret, signingSecret } from './secrets.ts'
 import type { EndpointSettings } from './sql/endpoint.ts'
@@ -35,7 +35,7 @@ export function crossCheck(s: EndpointSettings): void {
   for (const [name, value] of Object.entries({ region: s.region, processor: s.processor }))
     if (value !== null && (value.length > 200 || value.includes('\0') || !value.isWellFormed()))
       throw wrong(`${name} has ${value.length} characters; it must be up to 200 of text`)
-  const problem = urlProblem(s.url, s.allowInsecure)
+  const problem = urlProblem(s.url, s.allowInsecure) ?? (s.allowPrivate ? null : addressProblem(new URL(s.url)))
   if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
   if (s.keyWindowMs < s.horizonMs)
     throw wrong(

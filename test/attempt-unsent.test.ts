@@ -1,4 +1,4 @@
-// Attempts that never reached the other side: what is final, what is tried again, and what is our own fault.
+// Attempts that never reached the other side: what is final, and what is our own fault.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -33,45 +33,8 @@ async function tried(name: string, url: string, settings: Parameters<typeof putC
   )
   return row
 }
-const port = Number(new URL(peer.url).port)
 const open = async (name: string) =>
   (await db.query('select attempts, certainty, state from outbox.deliveries where key = $1', name))[0]
-
-for (const [why, url] of [
-  ['a private address', peer.url],
-  ['a private address in disguise', `http://2130706433:${port}/`],
-  ['a private IPv6 address', `http://[::1]:${port}/`],
-  ['a name that means a private address', `http://localhost:${port}/`],
-] as const) {
-  test(`${why} is never dialled where the endpoint does not allow it: dead`, async () => {
-    const name = why.replaceAll(' ', '-')
-    assert.deepEqual(await tried(name, url, { allowPrivate: false }), {
-      ...{ outcome: 'not_applied', verdict: 'dead', reason: 'blocked_address', request_sent: false },
-    })
-    assert.equal(peer.connections, 0)
-    assert.deepEqual(await db.query('select certainty, maybe_applied from outbox.dead where key = $1', name), [
-      { certainty: 'not_applied', maybe_applied: false },
-    ])
-  })
-}
-
-test('a refused connection has applied nothing and is tried again', async () => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port: free } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  assert.deepEqual(await tried('refused', `http://127.0.0.1:${free}/`), {
-    ...{ outcome: 'not_applied', verdict: 'retry', reason: 'ECONNREFUSED', request_sent: false },
-  })
-  assert.deepEqual(await open('refused'), { attempts: 1, certainty: 'not_applied', state: 'waiting' })
-})
-
-test('a name that does not resolve is tried again', async () => {
-  const row = await tried('unresolved', 'http://clinic.invalid/')
-  assert.match(String(row?.reason), /^dns_(not_found|temporary)$/)
-  assert.deepEqual([row?.outcome, row?.verdict], ['not_applied', 'retry'])
-})
 
 test('a connection that is reset before it is read from may have been read from all the same', async () => {
   const server = createServer((socket) => socket.resetAndDestroy()).listen(0, '127.0.0.1')

@@ -94,7 +94,8 @@ test('what a delivery would have made of it is said, however it ends', async () 
 
 test('a ping goes only where a delivery may go, and to a paused endpoint too', async () => {
   const before = peer.connections
-  await putClinic(db, peer.url, { name: 'private', allowPrivate: false })
+  await putClinic(db, peer.url, { name: 'private' })
+  await db.query(`update outbox.endpoint set allow_private = false where name = 'private'`)
   const blocked = await testEndpoint(db.sql, 'private')
   assert.deepEqual([blocked.outcome, blocked.verdict, blocked.reason], ['not_applied', 'dead', 'blocked_address'])
   assert.deepEqual(blocked.phases, {})

@@ -13,6 +13,14 @@ export function urlProblem(text: string, allowInsecure: boolean): string | null 
     : `has the scheme ${url.protocol} and must be https`
 }
 
+/** Why no request would be let through to this host, or null; a name is judged by its addresses, when it is dialled. */
+export function addressProblem({ hostname }: URL): string | null {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return isIP(host) !== 0 && isBlockedAddress(host)
+    ? `has the private or special address ${host}: use a public one, or allowPrivate for development and receivers inside the cluster`
+    : null
+}
+
 // IANA's special-purpose registries, plus what they leave out: IPv4-compatible, 6to4, Teredo, NAT64, site-local.
 const BLOCKED: readonly [prefix: string, bits: number, family: 'ipv4' | 'ipv6'][] = [
   ['0.0.0.0', 8, 'ipv4'],
