@@ -1,13 +1,11 @@
 // One HTTP request becomes facts. No retries, no redirects, no interceptors: what is sent here is one attempt in the ledger.
 import { lookup as anyLookup } from 'node:dns'
-import { isIP, type Socket } from 'node:net'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { connector, type Waiting } from './connector.ts'
 import type { Facts, Phase } from './core/classify.ts'
 import { beginning } from './core/excerpt.ts'
-import { codeOfSocket, headerOf } from './core/raw-response.ts'
-import { retryAfterMs } from './core/retry-after.ts'
-import { isBlockedAddress } from './core/target.ts'
-import { blockedAddress, publicLookup } from './public-lookup.ts'
+import { codeOfSocket, headOf, isKeyProblem, type ResponseHead } from './core/response-head.ts'
+import { publicLookup } from './public-lookup.ts'
 
 export interface WireRequest {
   readonly url: URL
@@ -42,13 +40,12 @@ const TICK_MS = 20
 /** A connection that nobody waits for any more is given up after this; a request's own deadline may come sooner. */
 const CONNECT_LIMIT_MS = 10_000
 
-const phases = new WeakMap<Error, Phase>()
-
 export class Sender {
   readonly #pools = new Map<string, Pool>()
   readonly #exchanges = new Set<Exchange>()
   readonly #onPhase: OnPhase | undefined
   #ticker: NodeJS.Timeout | null = null
+  #dispatching: Exchange | null = null
 
   constructor(onPhase?: OnPhase) {
     this.#onPhase = onPhase
@@ -64,6 +61,7 @@ export class Sender {
       this.#exchanges.add(exchange)
       this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
       const { url, headers, body, allowPrivate } = request
+      this.#dispatching = exchange
       try {
         this.#pool(url.origin, allowPrivate).dispatch(
           { path: url.pathname + url.search, method: 'POST', headers, body },
@@ -72,6 +70,7 @@ export class Sender {
       } catch {
         exchange.finish('bad_config')
       }
+      this.#dispatching = null
     })
   }
 
@@ -100,20 +99,29 @@ export class Sender {
     const key = `${origin} ${allowPrivate}`
     const known = this.#pools.get(key)
     if (known !== undefined) return known
+    const lookup = allowPrivate ? anyLookup : publicLookup
+    const dialling = { timeout: CONNECT_LIMIT_MS, lookup } as buildConnector.BuildOptions
     // Our own deadline covers everything; undici's are per gap.
     const pool = new Pool(origin, {
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connector(allowPrivate, this.#onPhase),
+      connect: connector(buildConnector(dialling), () => this.#waiting(origin), { allowPrivate }),
     })
     this.#pools.set(key, pool)
     return pool
   }
+
+  /** Mostly the one that is dispatched; one that found its kept connection closed comes back for another later. */
+  #waiting(origin: string): Waiting | undefined {
+    if (this.#dispatching !== null) return this.#dispatching
+    for (const exchange of this.#exchanges) if (exchange.waitsFor(origin)) return exchange
+    return undefined
+  }
 }
 
 /** undici's low-level handler: raw headers, no streams, no promises; this is the hot path. */
-class Exchange implements Dispatcher.DispatchHandler {
+class Exchange implements Dispatcher.DispatchHandler, Waiting {
   readonly #request: WireRequest
   readonly #done: (facts: WireFacts) => void
   readonly #onPhase: OnPhase | undefined
@@ -121,11 +129,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly deadline: number
   #abort: (() => void) | null = null
   #ended = false
+  #unsentPhase: Phase | null = null
   #sent = false
   #announced = false
-  #status: number | null = null
-  #replayed = false
-  #retryAfterMs: number | null = null
+  #head: ResponseHead | null = null
   #bytesIn = 0
   #body: Buffer | null = null
 
@@ -134,6 +141,17 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#done = done
     this.#onPhase = onPhase
     this.deadline = this.#started + request.timeoutMs
+  }
+
+  enter(phase: Phase): void {
+    if (this.#ended) return
+    this.#unsentPhase = phase
+    this.#onPhase?.(phase)
+  }
+
+  /** Nobody has begun a connection for it. */
+  waitsFor(origin: string): boolean {
+    return this.#unsentPhase === null && !this.#sent && this.#request.url.origin === origin
   }
 
   /** A socket is ready and the request is written next, in this very turn: from here on it may have been applied. */
@@ -149,19 +167,20 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onHeaders(status: number, raw: Buffer[]): boolean {
     // 1xx only announces; the answer is still to come.
-    if (status < 200) {
+    if (status >= 100 && status < 200) {
       this.#announced = true
       return true
     }
     this.#onPhase?.('response')
-    this.#status = status
-    if (status <= 299) this.#replayed = headerOf(raw, 'idempotent-replayed') === 'true'
-    else this.#retryAfterMs = retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date'))
+    this.#head = headOf(status, raw, this.#request.url)
+    // Another connection may end where this one did not (RFC 9110 §15.5.20), and the next attempt is to find out.
+    if (status === 421) this.cut('misdirected')
     return true
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#request.capture) this.#body = beginning(this.#body, chunk)
+    if (this.#head?.problem) this.#body = beginning(this.#body, chunk, BODY_LIMIT_BYTES)
+    else if (this.#request.capture) this.#body = beginning(this.#body, chunk)
     this.#bytesIn += chunk.length
     if (this.#bytesIn > BODY_LIMIT_BYTES) this.cut('body_limit')
     return true
@@ -173,7 +192,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onError(error: Error): void {
     const code = codeOfSocket(error)
-    this.finish(code === 'closed' && this.#announced ? 'protocol_error' : code, phases.get(error))
+    this.finish(code === 'closed' && this.#announced ? 'protocol_error' : code)
   }
 
   /** Nobody asked for an upgrade. */
@@ -188,55 +207,27 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#abort?.()
   }
 
-  finish(error: string | null, unsentPhase: Phase = error === 'bad_config' ? 'prepare' : 'connect'): void {
+  finish(error: string | null): void {
     if (this.#ended) return
     this.#ended = true
     this.#onPhase?.('done')
-    const answered = this.#status !== null
+    const head = this.#head
+    // Refused here, before anything was dialled.
+    const refused = error === 'bad_config' || error === 'blocked_address'
+    const unsentPhase = refused ? 'prepare' : (this.#unsentPhase ?? 'connect')
     this.#done({
-      phase: answered ? (error === null ? 'done' : 'response') : this.#sent ? 'request' : unsentPhase,
+      phase: head !== null ? (error === null ? 'done' : 'response') : this.#sent ? 'request' : unsentPhase,
       requestSent: this.#sent,
-      status: this.#status,
+      status: head === null ? null : head.status,
       error,
-      replayed: this.#replayed,
-      retryAfterMs: this.#retryAfterMs,
+      replayed: head?.replayed ?? false,
+      retryAfterMs: head?.retryAfterMs ?? null,
+      movedTo: head?.movedTo ?? null,
+      keyProblem: head?.problem === true && this.#body !== null && isKeyProblem(this.#body),
       tookMs: Math.round(performance.now() - this.#started),
       bytesOut: this.#sent ? this.#request.body.length : 0,
       bytesIn: Math.min(this.#bytesIn, BODY_LIMIT_BYTES),
-      body: this.#body,
+      body: this.#request.capture ? this.#body : null,
     })
-  }
-}
-
-/** Connects only to addresses the endpoint may reach, judged on the address that is dialled, and notes how far it came. */
-function connector(allowPrivate: boolean, onPhase: OnPhase | undefined): buildConnector.connector {
-  const connect = buildConnector({
-    timeout: CONNECT_LIMIT_MS,
-    lookup: allowPrivate ? anyLookup : publicLookup,
-  } as buildConnector.BuildOptions)
-  return (options, callback) => {
-    // For an IP literal no lookup is made.
-    const host = options.hostname.replace(/^\[|\]$/g, '')
-    if (!allowPrivate && isIP(host) !== 0 && isBlockedAddress(host)) {
-      const error = blockedAddress()
-      phases.set(error, 'prepare')
-      queueMicrotask(() => callback(error, null))
-      return
-    }
-    let phase: Phase = 'prepare'
-    const enter = (next: Phase) => {
-      phase = next
-      onPhase?.(next)
-    }
-    enter(isIP(host) === 0 ? 'dns' : 'connect')
-    const socket = connect(options, (error, connected) => {
-      if (error === null) callback(null, connected as Socket)
-      else {
-        phases.set(error, (error as { code?: string }).code === 'blocked_address' ? 'prepare' : phase)
-        callback(error, null)
-      }
-    }) as unknown as Socket
-    socket.once('lookup', () => enter('connect'))
-    socket.once('connect', () => enter('tls'))
   }
 }

@@ -1,6 +1,6 @@
 // One claimed delivery on its way: what is sent, and what the answer means for it.
 import type { Sender, WireFacts } from './attempt.ts'
-import { retryDelayMs } from './core/backoff.ts'
+import { RETRY_AFTER_LIMIT_MS, retryDelayMs } from './core/backoff.ts'
 import { type Finding, findingOf } from './core/classify.ts'
 import { excerptOf } from './core/excerpt.ts'
 import { backoffMs, signOf } from './core/health.ts'
@@ -34,6 +34,8 @@ const NOT_SENT = {
   status: null,
   replayed: false,
   retryAfterMs: null,
+  movedTo: null,
+  keyProblem: false,
   tookMs: 0,
   bytesOut: 0,
   bytesIn: 0,
@@ -55,6 +57,7 @@ export async function attemptDelivery(
   if ('problem' in target) return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: target.problem })
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
     return neverAgain(leased, target, 'key_window_passed')
+  if (waitsForReview(claim, target)) return neverAgain(leased, target, 'unknown_outcome')
   if (claim.payload === null) return { kind: 'release', reason: 'payload_unavailable' }
   const body = Buffer.from(claim.payload)
   const facts = await sender.send({
@@ -68,9 +71,14 @@ export async function attemptDelivery(
   return judged(leased, target, facts)
 }
 
+/** An attempt of this budget may have been applied; whoever begins another one has looked at those before it. */
+function waitsForReview({ maybe_applied_ms, age_ms, lost }: Claim, { endpoint }: Target): boolean {
+  return endpoint.onUnknown === 'review' && maybe_applied_ms !== null && (lost > 0 || maybe_applied_ms <= age_ms)
+}
+
 function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTarget, facts: WireFacts): Ended {
-  const finding = findingOf(facts)
-  const { verdict } = finding
+  const finding = findingOf(facts, 'policy' in target ? target.policy : undefined)
+  const { outcome, verdict } = finding
   if (verdict === 'release') return { kind: 'release', reason: finding.reason ?? 'not_sent' }
   const { claim } = leased
   const standing = {
@@ -79,7 +87,7 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
     keyed: claim.keyed,
     retryAfterMs: facts.retryAfterMs,
   }
-  const settlement = settlementOf({ verdict, reason: finding.reason }, standing, endpoint, Math.random())
+  const settlement = settlementOf({ outcome, verdict, reason: finding.reason }, standing, endpoint, Math.random())
   const said = saidBy(leased, endpoint, facts, finding)
   return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement, said)
 }
@@ -166,6 +174,7 @@ function ended(
         reason,
         httpStatus,
         tookMs,
+        retryAfterCapped: facts.retryAfterMs !== null && facts.retryAfterMs > RETRY_AFTER_LIMIT_MS,
         lagMs: claim.lag_ms,
         correlationId: claim.correlation_id,
         probe: said.probe,

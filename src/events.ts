@@ -13,6 +13,8 @@ export interface AttemptEvent {
   readonly reason: string | null
   readonly httpStatus: number | null
   readonly tookMs: number
+  /** The receiver asked for a longer pause than the 24 h that it gets. */
+  readonly retryAfterCapped: boolean
   readonly lagMs: number
   readonly correlationId: string | null
   /** Sent to see whether a tripped endpoint works again. */

@@ -21,7 +21,8 @@ export function headersOf(envelope: Envelope, target: Target, body: Buffer, nowM
   const all = [
     ...target.headers,
     'idempotency-key',
-    envelope.key,
+    // A string of RFC 8941: no key has anything in it that would need escaping.
+    target.endpoint.keyFormat === 'sf-string' ? `"${envelope.key}"` : envelope.key,
     'webhook-id',
     envelope.key,
     'webhook-timestamp',

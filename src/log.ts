@@ -9,11 +9,19 @@ export function logTo(poller: Poller, logger: Logger): void {
   const seldom = throttle()
   poller.on('started', (e) => logger.info(e, 'poller started'))
   poller.on('stopped', (e) => logger.info(e, 'poller stopped'))
-  poller.on('attempt', (e) => {
+  poller.on('attempt', ({ retryAfterCapped, ...e }) => {
     if (e.verdict === 'delivered') logger.debug(e, 'delivered')
     else if (e.probe) logger.debug(e, 'probe failed')
     else if (e.verdict === 'retry')
       seldom(`${e.endpoint} ${e.reason}`, (missed) => logger.info({ ...e, missed }, 'attempt failed, will be retried'))
+    // What does not pass by itself, and that somebody has to repair over there.
+    const { endpoint, reason } = e
+    if (reason?.startsWith('tls_'))
+      seldom(`tls ${endpoint}`, (missed) => logger.warn({ endpoint, reason, missed }, 'TLS to an endpoint fails'))
+    if (retryAfterCapped)
+      seldom(`capped ${endpoint}`, (missed) =>
+        logger.warn({ endpoint, reason: 'retry_after_capped', missed }, 'a pause of more than 24 h was asked for'),
+      )
   })
   poller.on('endpoint.stopped', (e) => {
     if (e.stop === 'paused') logger.error(e, 'endpoint paused: it rejects')

@@ -72,7 +72,13 @@ export async function testEndpoint(
       capture: false,
     })
     const { status, phase, tookMs } = facts
-    const ping = { ...findingOf(facts), status, phase, tookMs, phases: durations(entered, target.url.protocol) }
+    const ping = {
+      ...findingOf(facts, target.policy),
+      status,
+      phase,
+      tookMs,
+      phases: durations(entered, target.url.protocol),
+    }
     await recordOperation(executor, { who: by, verb: 'endpoint test', subject: name, why, detail: { key, ...ping } })
     return { endpoint: name, key, host: target.url.host, ...ping }
   } finally {

@@ -1,4 +1,5 @@
 // What a poller needs to send to an endpoint: its settings, its secrets in memory, its fixed headers. Reloaded when it changes.
+import type { AnswerPolicy } from './core/classify.ts'
 import { secretBytes } from './core/signature.ts'
 import { urlProblem } from './core/target.ts'
 import { OutledgerError } from './errors.ts'
@@ -17,6 +18,7 @@ export interface Target {
   readonly previous: readonly { readonly bytes: Buffer; readonly untilMs: number }[]
   /** Names and values in turn; the same for every delivery. */
   readonly headers: readonly string[]
+  readonly policy: AnswerPolicy
 }
 
 /** `secret_unavailable` is our own fault and passes; `bad_config` ends the delivery. */
@@ -108,7 +110,12 @@ export async function targetOf(endpoint: EndpointRow, resolve: ResolveSecret): P
     ...(authorization === null ? [] : ['authorization', authorization]),
     ...own,
   ]
-  return { endpoint, url: new URL(endpoint.url), secret, previous, headers }
+  return { endpoint, url: new URL(endpoint.url), secret, previous, headers, policy: policyOf(endpoint) }
+}
+
+function policyOf({ statusPolicy, on409 }: EndpointRow): AnswerPolicy {
+  const verdicts = Object.entries(JSON.parse(statusPolicy ?? '{}') as Record<string, 'retry' | 'dead'>)
+  return { statusPolicy: new Map(verdicts.map(([status, verdict]) => [Number(status), verdict])), on409 }
 }
 
 /**

@@ -22,6 +22,7 @@ const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].m
 
 const LOW = [
   'attempt',
+  'connector',
   'public-lookup',
   'loop',
   'options',

@@ -7,7 +7,7 @@ export interface RetryPolicy {
 }
 
 /** What a receiver may ask for at most, 24 h: a header cannot park a delivery for years. */
-const RETRY_AFTER_LIMIT_MS = 86_400_000
+export const RETRY_AFTER_LIMIT_MS = 86_400_000
 
 const JITTER = 0.1
 

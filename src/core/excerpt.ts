@@ -4,11 +4,11 @@
 const LIMIT_BYTES = 2_048
 
 /** What is kept of a body once another chunk of it has come. */
-export const beginning = (kept: Buffer | null, chunk: Buffer): Buffer =>
+export const beginning = (kept: Buffer | null, chunk: Buffer, limit = LIMIT_BYTES): Buffer =>
   kept === null
-    ? Buffer.from(chunk.subarray(0, LIMIT_BYTES))
-    : kept.length < LIMIT_BYTES
-      ? Buffer.concat([kept, chunk.subarray(0, LIMIT_BYTES - kept.length)])
+    ? Buffer.from(chunk.subarray(0, limit))
+    : kept.length < limit
+      ? Buffer.concat([kept, chunk.subarray(0, limit - kept.length)])
       : kept
 
 /** Whatever is no text for the eye; line breaks and tabs are. */

@@ -1,4 +1,46 @@
-// What undici tells raw: response headers as buffers, and how a connection ended.
+// What undici tells raw: the head of a response as buffers, and how a connection ended.
+import { retryAfterMs } from './retry-after.ts'
+
+/** What the head of a response says beside its status. */
+export interface ResponseHead {
+  readonly status: number
+  /** A 2xx for a key that the receiver knew. */
+  readonly replayed: boolean
+  readonly retryAfterMs: number | null
+  /** Host that a permanent redirect names, null for none that can be read. */
+  readonly movedTo: string | null
+  /** The body may say which problem it is (RFC 9457). */
+  readonly problem: boolean
+}
+
+/** Reads only what its status gives a meaning to. */
+export function headOf(status: number, raw: Buffer[], url: URL): ResponseHead {
+  const delivered = status >= 200 && status <= 299
+  return {
+    status,
+    replayed: delivered && headerOf(raw, 'idempotent-replayed') === 'true',
+    retryAfterMs: delivered ? null : retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date')),
+    movedTo: status === 301 || status === 308 ? hostOf(headerOf(raw, 'location'), url) : null,
+    problem: status === 422 && /^application\/problem\+json\s*(?:;|$)/i.test(headerOf(raw, 'content-type') ?? ''),
+  }
+}
+
+/** Only what a host is made of comes through, and no more of it than a host has. */
+function hostOf(location: string | null, base: URL): string | null {
+  if (location === null || !URL.canParse(location, base.href)) return null
+  const { host } = new URL(location, base)
+  return /^[\w.:[\]-]{1,260}$/.test(host) ? host : null
+}
+
+/** Does this problem say that the key came with another payload before? By its `type`, where the word stands. */
+export function isKeyProblem(body: Buffer): boolean {
+  try {
+    const { type } = JSON.parse(body.toString()) as { type?: unknown }
+    return typeof type === 'string' && /idempoten/i.test(type)
+  } catch {
+    return false
+  }
+}
 
 /** Value of the first header of this name, in lower case, or null. */
 export function headerOf(raw: Buffer[], name: string): string | null {
@@ -19,5 +61,7 @@ export function codeOfSocket(error: Error & { code?: string }): string {
   // undici checks the request before it touches a socket: a header value with a line break, say.
   if (error.code === 'UND_ERR_INVALID_ARG') return 'bad_config'
   if (error.code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout'
+  if (error.code === 'UND_ERR_HEADERS_OVERFLOW') return 'headers_too_large'
+  if (error.code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || error.name === 'HTTPParserError') return 'malformed'
   return error.code ?? error.name
 }

@@ -7,6 +7,7 @@ export interface SettlementPolicy extends RetryPolicy {
   readonly horizonMs: number
   readonly maxAttempts: number | null
   readonly onDead: 'block' | 'skip'
+  readonly onUnknown: 'retry' | 'review'
 }
 
 /** Where the delivery stands when its attempt has ended. */
@@ -29,13 +30,15 @@ export interface Settlement {
 
 /** Only a failing attempt ends a delivery: waiting, pauses and outages use up neither horizon nor budget by themselves. */
 export function settlementOf(
-  { verdict, reason }: { verdict: Exclude<Finding['verdict'], 'release'>; reason: string | null },
+  { outcome, verdict, reason }: Finding & { readonly verdict: Exclude<Finding['verdict'], 'release'> },
   standing: Standing,
   policy: SettlementPolicy,
   chance: number,
 ): Settlement {
   if (verdict === 'delivered') return { verdict, delayMs: 0, endReason: reason }
-  if (verdict === 'dead') return ended(reason ?? 'dead', standing, policy)
+  // What follows a colon is a detail: deliveries that ended alike have one reason.
+  if (verdict === 'dead') return ended(reason?.split(':', 1)[0] ?? 'dead', standing, policy)
+  if (outcome === 'unknown' && policy.onUnknown === 'review') return ended('unknown_outcome', standing, policy)
   // Cut off by our own shutdown: the receiver did not fail and asked for no pause.
   if (reason === 'shutdown') return { verdict: 'retry', delayMs: 0, endReason: null }
   const exhausted =

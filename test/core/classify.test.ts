@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Facts, type Finding, findingOf, type Phase } from '../../src/core/classify.ts'
+import { type AnswerPolicy, type Facts, type Finding, findingOf, type Phase } from '../../src/core/classify.ts'
 
 const answered = (status: number, more: Partial<Facts> = {}): Facts => ({
   phase: 'done',
@@ -9,6 +9,8 @@ const answered = (status: number, more: Partial<Facts> = {}): Facts => ({
   error: null,
   replayed: false,
   retryAfterMs: null,
+  movedTo: null,
+  keyProblem: false,
   ...more,
 })
 const unsent = (phase: Phase, error: string | null): Facts => ({
@@ -161,6 +163,54 @@ test('every number from 0 to 999 as a status means what the table says', () => {
     const wanted = { outcome, verdict, reason: reason === 'http_' ? `http_${status}` : reason }
     assert.deepEqual(findingOf(answered(status)), wanted, `${status}: ${why}`)
   }
+})
+
+const policy = (more: Partial<AnswerPolicy>): AnswerPolicy => ({ statusPolicy: new Map(), on409: 'retry', ...more })
+const statusPolicy = new Map([
+  [404, 'retry'],
+  [422, 'retry'],
+  [503, 'dead'],
+  [429, 'dead'],
+  [301, 'retry'],
+] as const)
+
+const overridden: readonly (readonly [why: string, facts: Facts, policy: Partial<AnswerPolicy>, wanted: Wanted])[] = [
+  ['404 that shall be retried', answered(404), { statusPolicy }, ['rejected', 'retry', 'http_404']],
+  ['503 that shall be final', answered(503), { statusPolicy }, ['unknown', 'dead', 'http_503']],
+  ['429 that shall be final', answered(429), { statusPolicy }, ['not_applied', 'dead', 'http_429']],
+  ['a status that is not named', answered(410), { statusPolicy }, ['rejected', 'dead', 'gone']],
+  ['a plain 422 that shall be retried', answered(422), { statusPolicy }, ['rejected', 'retry', 'http_422']],
+  [
+    'a problem of the key, which no retry heals',
+    answered(422, { keyProblem: true }),
+    { statusPolicy },
+    ['rejected', 'dead', 'key_payload_mismatch'],
+  ],
+  [
+    'moved, and where to',
+    answered(301, { movedTo: 'new.example' }),
+    { statusPolicy },
+    ['not_applied', 'retry', 'moved_permanently:new.example'],
+  ],
+  ['409 by default', answered(409), {}, ['unknown', 'retry', 'duplicate_in_progress']],
+  ['409 that means taken before', answered(409), { on409: 'delivered' }, ['delivered', 'delivered', 'duplicate']],
+  ['409 that means never', answered(409), { on409: 'dead' }, ['rejected', 'dead', 'http_409']],
+  ['409 and a policy of others', answered(409), { statusPolicy }, ['unknown', 'retry', 'duplicate_in_progress']],
+]
+
+for (const [why, facts, more, [outcome, verdict, reason]] of overridden) {
+  test(`an endpoint's own meaning: ${why}: ${outcome}, ${verdict}, ${reason}`, () => {
+    assert.deepEqual(findingOf(facts, policy(more)), { outcome, verdict, reason })
+  })
+}
+
+test('no policy of statuses changes an outcome', () => {
+  for (let status = 300; status <= 599; status++)
+    for (const verdict of ['retry', 'dead'] as const)
+      assert.equal(
+        findingOf(answered(status), policy({ statusPolicy: new Map([[status, verdict]]) })).outcome,
+        findingOf(answered(status)).outcome,
+      )
 })
 
 test('whatever went wrong, an attempt without an answer is not_applied only if nothing was sent, and delivered never', () => {

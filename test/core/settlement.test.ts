@@ -10,14 +10,17 @@ const policy: SettlementPolicy = {
   horizonMs: 72 * HOUR,
   maxAttempts: null,
   onDead: 'block',
+  onUnknown: 'retry',
 }
 const standing: Standing = { used: 1, ageMs: 20_000, keyed: false, retryAfterMs: null }
 
 type Finding = Parameters<typeof settlementOf>[0]
-const delivered: Finding = { verdict: 'delivered', reason: null }
-const failed: Finding = { verdict: 'retry', reason: 'http_503' }
-const rejected: Finding = { verdict: 'dead', reason: 'gone' }
-const cut: Finding = { verdict: 'retry', reason: 'shutdown' }
+const delivered: Finding = { outcome: 'delivered', verdict: 'delivered', reason: null }
+const failed: Finding = { outcome: 'unknown', verdict: 'retry', reason: 'http_503' }
+const refused: Finding = { outcome: 'not_applied', verdict: 'retry', reason: 'http_429' }
+const rejected: Finding = { outcome: 'rejected', verdict: 'dead', reason: 'gone' }
+const cut: Finding = { outcome: 'unknown', verdict: 'retry', reason: 'shutdown' }
+const REVIEWED: Settlement = { verdict: 'dead', delayMs: 0, endReason: 'unknown_outcome' }
 
 const RETRY: Settlement = { verdict: 'retry', delayMs: 300_000, endReason: null }
 const EXHAUSTED: Settlement = { verdict: 'dead', delayMs: 0, endReason: 'exhausted' }
@@ -53,6 +56,19 @@ const rows: readonly Row[] = [
     EXHAUSTED,
   ],
   ['a single attempt', { finding: failed, under: { maxAttempts: 1 } }, EXHAUSTED],
+  ['an unknown outcome that a person must look at', { finding: failed, under: { onUnknown: 'review' } }, REVIEWED],
+  ['cut by our shutdown, for a person to look at', { finding: cut, under: { onUnknown: 'review' } }, REVIEWED],
+  ['what is known for certain needs no person', { finding: refused, under: { onUnknown: 'review' } }, RETRY],
+  [
+    'an unknown outcome of an ordering key that blocks',
+    { finding: failed, at: { keyed: true }, under: { onUnknown: 'review' } },
+    { ...REVIEWED, verdict: 'block' },
+  ],
+  [
+    'moved to a host: one reason for all that moved',
+    { finding: { outcome: 'not_applied', verdict: 'dead', reason: 'moved_permanently:new.example' } },
+    { verdict: 'dead', delayMs: 0, endReason: 'moved_permanently' },
+  ],
   ['rejected', { finding: rejected }, { verdict: 'dead', delayMs: 0, endReason: 'gone' }],
   [
     'rejected without a reason',

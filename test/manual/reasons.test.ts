@@ -18,13 +18,14 @@ const rows = tableOf('reason', 'outcome', 'verdict', 'when').map(
 
 const nothing: Facts = {
   ...{ phase: 'done', requestSent: true, status: null, error: null, replayed: false, retryAfterMs: null },
+  ...{ movedTo: null, keyProblem: false },
 }
 const UNSENT: Phase[] = ['prepare', 'dns', 'connect', 'tls']
 const CODES = ['timeout', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'closed']
 const CERTIFICATE = 'CERT_HAS_EXPIRED'
 
 /** Known before anything is sent, and for good. */
-const NEVER = (/const NEVER = new Set\(\[(.+)\]\)/.exec(textOf('src/core/classify.ts'))?.[1] ?? '').match(/\w+/g) ?? []
+const NEVER = (/const NEVER = \[(.+)\]/.exec(textOf('src/core/classify.ts'))?.[1] ?? '').match(/\w+/g) ?? []
 
 const FACTS: Facts[] = [
   ...Array.from({ length: 900 }, (_, i) => ({ ...nothing, status: 100 + i })),
@@ -36,13 +37,16 @@ const FACTS: Facts[] = [
       (error): Facts => ({ ...nothing, phase, requestSent: false, error }),
     ),
   ),
+  { ...nothing, status: 301, movedTo: 'new.example' },
+  { ...nothing, status: 422, keyProblem: true },
   ...NEVER.map((error): Facts => ({ ...nothing, phase: 'prepare', requestSent: false, error })),
 ]
 
 /** Does this row speak of the reason? `http_NNN` and `tls_CODE` stand for many; `… and other codes of the system` too. */
 function speaksOf({ words, plain, when }: (typeof rows)[number], reason: string | null, sent: boolean): boolean {
   if (reason === null) return plain
-  if (words.includes(reason)) return true
+  // What follows a colon is a detail.
+  if (words.includes(reason.split(':', 1)[0] as string)) return true
   return words.some(
     (word) =>
       (word === 'http_NNN' && /^http_\d{3}$/.test(reason)) ||
@@ -54,11 +58,18 @@ function speaksOf({ words, plain, when }: (typeof rows)[number], reason: string 
 test('every reason that an answer or its absence can give is in the manual, with its outcome and verdict', () => {
   assert.ok(rows.length > 15)
   const unsaid = FACTS.flatMap((facts) => {
-    const { outcome, verdict, reason } = findingOf(facts)
-    const said = rows.some(
-      (row) => row.outcome === outcome && row.verdict === verdict && speaksOf(row, reason, facts.requestSent),
-    )
-    return said ? [] : [`${outcome} ${verdict} ${reason}`]
+    const policies = [
+      undefined,
+      { statusPolicy: new Map(), on409: 'delivered' as const },
+      { statusPolicy: new Map(), on409: 'dead' as const },
+    ]
+    return policies.flatMap((policy) => {
+      const { outcome, verdict, reason } = findingOf(facts, policy)
+      const said = rows.some(
+        (row) => row.outcome === outcome && row.verdict === verdict && speaksOf(row, reason, facts.requestSent),
+      )
+      return said ? [] : [`${outcome} ${verdict} ${reason}`]
+    })
   })
   assert.deepEqual([...new Set(unsaid)], [])
 })
@@ -103,9 +114,10 @@ test('why deliveries end is said too', () => {
     horizonMs: 0,
     maxAttempts: 1,
     onDead: 'skip',
+    onUnknown: 'retry',
   } as const
   const standing = { used: 1, ageMs: 1, keyed: false, retryAfterMs: null }
-  const { endReason } = settlementOf({ verdict: 'retry', reason: 'http_500' }, standing, policy, 0)
-  for (const word of [endReason, 'late', 'worker_lost', 'key_window_passed'])
+  const { endReason } = settlementOf({ outcome: 'unknown', verdict: 'retry', reason: 'http_500' }, standing, policy, 0)
+  for (const word of [endReason, 'late', 'worker_lost', 'key_window_passed', 'unknown_outcome', 'retry_after_capped'])
     assert.ok(section.includes(`\`${word}\``), `${word} is said`)
 })

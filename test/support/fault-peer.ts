@@ -25,8 +25,8 @@ export interface Seen {
   complete: boolean
 }
 
-/** What becomes of a connection before anything is read from it. Silence never reads, so over TLS there is no handshake. */
-type Accept = 'normal' | 'reset' | 'close' | 'silence'
+/** What becomes of a connection: reset-later takes its first bytes, silence never any, so over TLS there is no handshake. */
+type Accept = 'normal' | 'reset' | 'reset-later' | 'close' | 'silence'
 
 export interface FaultPeer {
   readonly url: string
@@ -97,6 +97,12 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
         }
         const one = now.seen
         if (now.fault === null) {
+          // A handshake, say: a server of plain HTTP says that this is none.
+          if (!/[A-Z]/.test(String.fromCharCode(rest[0] as number))) {
+            over = true
+            socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
+            return
+          }
           const end = rest.indexOf(END_OF_HEAD)
           one.bytes = end < 0 ? rest.length : end + END_OF_HEAD.length
           if (end < 0) return
@@ -137,6 +143,7 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
     const how = accept(connection)
     if (how === 'reset') raw.resetAndDestroy()
     else if (how === 'close') raw.end()
+    else if (how === 'reset-later') raw.once('data', () => raw.resetAndDestroy()).resume()
     if (how !== 'normal') return
     const socket = context === null ? raw : new TLSSocket(raw, { isServer: true, secureContext: context })
     socket.on('error', () => raw.destroy())
