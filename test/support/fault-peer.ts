@@ -36,6 +36,8 @@ export interface FaultPeer {
   /** TCP connections that were accepted, and how many of them are open. */
   readonly connections: number
   readonly open: number
+  /** It reads nothing. */
+  readonly deaf: boolean
   /** Bytes that came over TCP in all, handshakes included. */
   readonly bytes: number
   of(key: string): Seen[]
@@ -169,6 +171,9 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
     },
     get open() {
       return sockets.size
+    },
+    get deaf() {
+      return accept(0) === 'silence'
     },
     get bytes() {
       return [...sockets].reduce((sum, raw) => sum + raw.bytesRead, bytesOfClosed)
