@@ -147,28 +147,27 @@ test('a 429 with Retry-After: 60 is not tried earlier, though the own pause is a
 
 test('a Retry-After that is capped, and TLS that fails, are warned of: at once, and once a second', async () => {
   const lines: Record<string, unknown>[] = []
-  const own = testPoller(db)
-  logTo(own, pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) }))
+  logTo(poller, pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) }))
   const capped: unknown[] = []
-  own.on('attempt', ({ key, retryAfterCapped }) => retryAfterCapped && capped.push(key))
+  poller.on('attempt', ({ key, retryAfterCapped }) => retryAfterCapped && capped.push(key))
   const expired = await startFaultPeer({ tls: 'expired' })
   await putClinic(db, expired.url, { name: 'expired', concurrency: 10 })
   await enqueue(db, keysOf('expired', 10), { endpoint: 'expired' })
-  await putClinic(db, http.url, { name: 'capped' })
-  for (const [key, header] of [
+  for (const [name, header] of [
     ['day', '86400'],
     ['days', '86401'],
-  ] as const)
-    http.meet(key, answer(503, { 'retry-after': header }))
-  await enqueue(db, ['day', 'days'], { endpoint: 'capped' })
+  ] as const) {
+    await putClinic(db, http.url, { name })
+    http.meet(name, answer(503, { 'retry-after': header }))
+    await enqueue(db, [name], { endpoint: name })
+  }
   await until('all were tried', async () => {
-    await own.runOnce()
+    await poller.runOnce()
     const [row] = await db.query<{ n: number }>(
-      `select count(*)::int as n from outbox.attempts where endpoint in ('expired', 'capped')`,
+      `select count(*)::int as n from outbox.attempts where endpoint in ('expired', 'day', 'days')`,
     )
     return row?.n === 12
   })
-  await own.stop()
   assert.deepEqual(capped, ['days'])
   const ofTls = lines.filter(({ reason }) => reason === 'tls_CERT_HAS_EXPIRED')
   assert.ok(ofTls.length >= 1 && ofTls.length < 10, `${ofTls.length} lines`)

@@ -43,7 +43,7 @@ export function isKeyProblem(body: Buffer): boolean {
 }
 
 /** Value of the first header of this name, in lower case, or null. */
-export function headerOf(raw: Buffer[], name: string): string | null {
+function headerOf(raw: Buffer[], name: string): string | null {
   for (let i = 0; i < raw.length; i += 2) {
     const candidate = raw[i] as Buffer
     // The parser leaves the blanks after a value on it.

@@ -173,6 +173,7 @@ export const RULES: readonly Rule[] = [
   rule('a reset', faults.reset, 'unknown retry request_ECONNRESET', 'sent request'),
   rule('a reset while it is sent', faults.resetDuring, 'unknown retry request_ECONNRESET', 'sent request'),
   rule('the end of the connection', faults.fin, 'unknown retry request_closed', 'sent request'),
+  rule('the end of the connection while it is sent', faults.finDuring, 'unknown retry request_closed', 'sent request'),
   rule('silence', faults.silence, 'unknown retry request_timeout', 'sent request', HASTY),
   rule('a peer that reads no further', faults.deaf, 'unknown retry request_timeout', 'sent request', HASTY),
   rule('half a head', faults.halfHead, 'unknown retry request_closed', 'sent request'),

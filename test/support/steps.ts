@@ -7,7 +7,7 @@ import { type Fault, silence } from './faults.ts'
 import { expire, lease } from './ledger.ts'
 import { until } from './until.ts'
 
-export interface Stage {
+interface Stage {
   readonly db: TestDatabase
   readonly peer: FaultPeer
   /** A new one: it owns every lane and remembers nothing. */
