@@ -25,9 +25,7 @@ const rule = (
 })
 
 /** Waited for until the deadline. */
-const HASTY = { timeoutMs: 1_000 }
-/** Waited for likewise, and its head has to come before. */
-const PATIENT = { timeoutMs: 4_000 }
+const SLOW = { timeoutMs: 2_000 }
 const problem = (type: string | null, contentType = 'application/problem+json; charset=utf-8') =>
   answer(422, { 'content-type': contentType }, JSON.stringify({ title: 'No', ...(type === null ? {} : { type }) }))
 const REUSED = 'https://receiver.example/problems/idempotency-key-reused'
@@ -54,7 +52,7 @@ export const RULES: readonly Rule[] = [
     'sent response 200',
   ),
   rule('200 and a reset', faults.resetAfterHead(200), 'delivered delivered response_truncated', 'sent response 200'),
-  rule('200 that never ends', faults.drip(200), 'delivered delivered response_truncated', 'sent response 200', PATIENT),
+  rule('200 that never ends', faults.drip(200), 'delivered delivered response_truncated', 'sent response 200', SLOW),
   rule('200 with 50 MB', faults.bodyOf(200, 50_000_000), 'delivered delivered response_truncated', 'sent response 200'),
   // case C61
   rule('200 with a gzip bomb', faults.gzipBomb(200), 'delivered delivered response_truncated', 'sent response 200', {
@@ -90,7 +88,7 @@ export const RULES: readonly Rule[] = [
   rule('500 with 1 MB', faults.bodyOf(500, 1_000_000), 'unknown retry http_500', 'sent response 500', {
     captureResponse: true,
   }),
-  rule('500 that never ends', faults.drip(500), 'unknown retry http_500', 'sent response 500', PATIENT),
+  rule('500 that never ends', faults.drip(500), 'unknown retry http_500', 'sent response 500', SLOW),
   // case C51
   rule('301', to(301, 'new.example:8443'), 'not_applied dead moved_permanently:new.example:8443', 'sent done 301'),
   rule('308', to(308, 'user:secret@NEW.example'), 'not_applied dead moved_permanently:new.example', 'sent done 308'),
@@ -132,7 +130,7 @@ export const RULES: readonly Rule[] = [
   // case C58
   rule('the resolver fails', () => 'https://later.test/', 'not_applied retry dns_temporary', 'unsent dns'),
   rule('the resolver times out', () => 'https://slow.test/', 'not_applied retry dns_temporary', 'unsent dns'),
-  rule('the resolver is silent', () => 'https://silent.test/', 'not_applied retry dns_temporary', 'unsent dns', HASTY),
+  rule('the resolver is silent', () => 'https://silent.test/', 'not_applied retry dns_temporary', 'unsent dns', SLOW),
   rule('refuses', (s) => `http://127.0.0.1:${s.refusing}/`, 'not_applied retry ECONNREFUSED', 'unsent connect'),
   rule('is unreachable', () => 'http://255.255.255.255/', 'not_applied retry ENETUNREACH', 'unsent connect'),
   rule(
@@ -140,7 +138,7 @@ export const RULES: readonly Rule[] = [
     (s) => `http://127.0.0.1:${s.full}/`,
     'not_applied retry connect_timeout',
     'unsent connect',
-    HASTY,
+    SLOW,
   ),
   ...(
     [
@@ -167,17 +165,17 @@ export const RULES: readonly Rule[] = [
   ),
   rule('closes in the handshake', (s) => s.closing.url, 'not_applied retry tls_ECONNRESET', 'unsent tls'),
   rule('resets in the handshake', (s) => s.resetting.url, 'not_applied retry tls_ECONNRESET', 'unsent tls'),
-  rule('is silent in the handshake', (s) => s.silent.url, 'not_applied retry tls_timeout', 'unsent tls', HASTY),
+  rule('is silent in the handshake', (s) => s.silent.url, 'not_applied retry tls_timeout', 'unsent tls', SLOW),
 
   // case C52
   rule('a reset', faults.reset, 'unknown retry request_ECONNRESET', 'sent request'),
   rule('a reset while it is sent', faults.resetDuring, 'unknown retry request_ECONNRESET', 'sent request'),
   rule('the end of the connection', faults.fin, 'unknown retry request_closed', 'sent request'),
   rule('the end of the connection while it is sent', faults.finDuring, 'unknown retry request_closed', 'sent request'),
-  rule('silence', faults.silence, 'unknown retry request_timeout', 'sent request', HASTY),
-  rule('a peer that reads no further', faults.deaf, 'unknown retry request_timeout', 'sent request', HASTY),
+  rule('silence', faults.silence, 'unknown retry request_timeout', 'sent request', SLOW),
+  rule('a peer that reads no further', faults.deaf, 'unknown retry request_timeout', 'sent request', SLOW),
   rule('half a head', faults.halfHead, 'unknown retry request_closed', 'sent request'),
-  rule('a head that never ends', faults.dripHead(), 'unknown retry request_timeout', 'sent request', HASTY),
+  rule('a head that never ends', faults.dripHead(), 'unknown retry request_timeout', 'sent request', SLOW),
   rule('no HTTP', faults.notHttp, 'unknown retry request_malformed', 'sent request'),
   rule('a head of 300 KB', faults.hugeHeaders, 'unknown retry request_headers_too_large', 'sent request'),
   rule('a length and chunks at once', faults.lengthAndChunked, 'unknown retry request_malformed', 'sent request'),
