@@ -45,7 +45,6 @@ export class Sender {
   readonly #exchanges = new Set<Exchange>()
   readonly #onPhase: OnPhase | undefined
   #ticker: NodeJS.Timeout | null = null
-  #dispatching: Exchange | null = null
 
   constructor(onPhase?: OnPhase) {
     this.#onPhase = onPhase
@@ -61,7 +60,6 @@ export class Sender {
       this.#exchanges.add(exchange)
       this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
       const { url, headers, body, allowPrivate } = request
-      this.#dispatching = exchange
       try {
         this.#pool(url.origin, allowPrivate).dispatch(
           { path: url.pathname + url.search, method: 'POST', headers, body },
@@ -70,7 +68,6 @@ export class Sender {
       } catch {
         exchange.finish('bad_config')
       }
-      this.#dispatching = null
     })
   }
 
@@ -112,9 +109,8 @@ export class Sender {
     return pool
   }
 
-  /** Mostly the one that is dispatched; one that found its kept connection closed comes back for another later. */
+  /** The one that has just been dispatched, or one that found its kept connection closed. */
   #waiting(origin: string): Waiting | undefined {
-    if (this.#dispatching !== null) return this.#dispatching
     for (const exchange of this.#exchanges) if (exchange.waitsFor(origin)) return exchange
     return undefined
   }
