@@ -7,7 +7,7 @@ import { logTo } from '../src/index.ts'
 import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { type Seen, startFaultPeer } from './support/fault-peer.ts'
-import { answer, type Fault, fin, ok, raw, reset } from './support/faults.ts'
+import { answer, bodyOf, type Fault, fin, ok, raw, reset } from './support/faults.ts'
 import { testSecretValue } from './support/secret.ts'
 import { until } from './support/until.ts'
 
@@ -143,6 +143,14 @@ test('a 429 with Retry-After: 60 is not tried earlier, though the own pause is a
   await enqueue(db, ['busy-2'], { endpoint: name })
   assert.equal((await poller.runOnce()).claimed, 0)
   assert.equal(http.of('busy-2').length, 0)
+})
+
+test('of a body of 500 MB no more leaves the peer than fits into the buffers in between', async () => {
+  const endless = await startFaultPeer()
+  await inTurn('endless', endless, bodyOf(200, 500_000_000), bodyOf(500, 500_000_000))
+  assert.equal(endless.seen.length, 2)
+  await until('both connections are gone', () => endless.open === 0)
+  assert.ok(endless.bytesSent < 50_000_000, `${endless.bytesSent} bytes`)
 })
 
 test('a Retry-After that is capped, and TLS that fails, are warned of: at once, and once a second', async () => {

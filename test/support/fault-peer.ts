@@ -40,6 +40,8 @@ export interface FaultPeer {
   readonly deaf: boolean
   /** Bytes that came over TCP in all, handshakes included. */
   readonly bytes: number
+  /** Bytes that left it in all. */
+  readonly bytesSent: number
   of(key: string): Seen[]
   /** Meet the first, second … request with this key so; the last one stands. */
   meet(key: string, ...faults: Fault[]): void
@@ -76,7 +78,7 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
   const sockets = new Set<Socket>()
   let standing: Fault = ok
   let accept: (connection: number) => Accept = () => 'normal'
-  let [connections, bytesOfClosed] = [0, 0]
+  let [connections, bytesOfClosed, sentOnClosed] = [0, 0, 0]
 
   const faultFor = (key: string): Fault => {
     const [first, ...rest] = met.get(key) ?? []
@@ -141,6 +143,7 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
     raw.once('close', () => {
       sockets.delete(raw)
       bytesOfClosed += raw.bytesRead
+      sentOnClosed += raw.bytesWritten
     })
     const how = accept(connection)
     if (how === 'reset') raw.resetAndDestroy()
@@ -177,6 +180,9 @@ export async function startFaultPeer({ tls }: { tls?: Speaks } = {}): Promise<Fa
     },
     get bytes() {
       return [...sockets].reduce((sum, raw) => sum + raw.bytesRead, bytesOfClosed)
+    },
+    get bytesSent() {
+      return [...sockets].reduce((sum, raw) => sum + raw.bytesWritten, sentOnClosed)
     },
     of: (key) => seen.filter((one) => one.key === key),
     meet: (key, ...faults) => void met.set(key, faults),
