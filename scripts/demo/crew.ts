@@ -1,9 +1,15 @@
 // The demo's other processes: started, killed and stopped by their handle, never outliving the demo.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { extname } from 'node:path'
 
-const TSX = import.meta.resolve('tsx')
-const LEASH = import.meta.resolve('./leash.ts')
+const EXTENSION = extname(import.meta.url)
+const LEASH = import.meta.resolve('./leash.ts').replace(/\.ts$/, EXTENSION)
+/** Built files need no loader. */
+const IMPORTS = [...(EXTENSION === '.ts' ? [import.meta.resolve('tsx')] : []), LEASH].flatMap((url) => [
+  '--import',
+  url,
+])
 
 /** How long a process may take to stop before it is killed. */
 const STOP_LIMIT_MS = 4_000
@@ -37,7 +43,7 @@ export class Crew {
   /** Start a process; resolves with what it said when it was ready. */
   async start(name: string, { file, args = [], env, ready }: Job): Promise<RegExpExecArray> {
     if (this.#closed) throw new Error(`${name} is not started: the demo is ending`)
-    const child = spawn(process.execPath, ['--import', TSX, '--import', LEASH, file, ...args], {
+    const child = spawn(process.execPath, [...IMPORTS, file, ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     })
