@@ -30,7 +30,7 @@ const FLAGS = Object.entries({
   'settle-budget-ms': 300,
   'grace-ms': 200,
   'heartbeat-ms': 200,
-  'poll-interval-ms': 50,
+  'poll-interval-ms': 20,
   'sweep-interval-ms': 200,
   'database-deadline-ms': DATABASE_DEADLINE_MS,
 }).map(([name, value]) => `--${name}=${value}`)
@@ -41,7 +41,7 @@ const SECRET = 'OUTLEDGER_WIRE_SECRET'
 const LOOK_MS = 20
 const BATCH = 200
 /** So many deliveries are open at a time. */
-const OPEN_LIMIT = 300
+const OPEN_LIMIT = 1_000
 
 export interface RunOptions {
   readonly sql: Sql
