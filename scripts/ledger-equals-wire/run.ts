@@ -25,7 +25,8 @@ const DATABASE_DEADLINE_MS = 1_000
 
 /** Short leases, so that what a killed poller had comes back soon. */
 const FLAGS = Object.entries({
-  'lease-ms': 1_500,
+  slots: 16,
+  'lease-ms': 1_000,
   'timeout-ms': 500,
   'settle-budget-ms': 300,
   'grace-ms': 200,
