@@ -16,15 +16,18 @@ export interface Delivering {
   readonly payload: string
   readonly count: number
   readonly pids: Pids
+  /** Where the sources are that are measured. */
+  readonly folder?: string
 }
 
-export async function deliver({ sql, databaseUrl, payload, count, pids }: Delivering): Promise<Measured> {
+export async function deliver({ sql, databaseUrl, payload, count, pids, folder = '.' }: Delivering): Promise<Measured> {
   await sql`
     select count(*) from generate_series(1, ${count + WARM_UP_DELIVERIES}::int) as i
     cross join lateral outbox.enqueue('bench', 'bench-' || 100000 + i, 'payment.captured', ${payload}::text)`
   await sql`checkpoint`
   const args = ['--import', 'tsx', 'src/cli/main.ts', 'work', '--log-level', 'warn']
   const poller = spawn(process.execPath, args, {
+    cwd: folder,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...process.env, DATABASE_URL: databaseUrl },
   })

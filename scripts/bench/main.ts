@@ -1,4 +1,5 @@
 // npm run bench: how much of what the machine can send at most is left when every delivery is claimed, signed, and put on record.
+// With --against COMMIT: this tree and that one in turn, and how their rates compare.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { cpus } from 'node:os'
@@ -7,18 +8,27 @@ import postgres from 'postgres'
 import { migrate, putEndpoint } from '../../src/index.ts'
 import { startPostgres } from '../embedded-postgres.ts'
 import { ceiling } from './ceiling.ts'
+import type { Pids } from './cpu.ts'
 import { deliver } from './deliver.ts'
+import { paired } from './paired.ts'
 
 const { values } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
     deliveries: { type: 'string', default: '50000' },
     bytes: { type: 'string', default: '909' },
+    against: { type: 'string' },
+    pairs: { type: 'string', default: '6' },
   },
 })
-const [deliveries, bytes] = [Number(values.deliveries), Number(values.bytes)]
-if (!(Number.isInteger(deliveries) && deliveries >= 1_000 && Number.isInteger(bytes) && bytes >= 50)) {
-  console.error('bench: --deliveries is a whole number from 1000, --bytes one from 50')
+const [deliveries, bytes, pairs] = [values.deliveries, values.bytes, values.pairs].map(Number) as [
+  number,
+  number,
+  number,
+]
+const wholeFrom = (least: number, value: number) => Number.isInteger(value) && value >= least
+if (!(wholeFrom(1_000, deliveries) && wholeFrom(50, bytes) && wholeFrom(1, pairs))) {
+  console.error('bench: --deliveries is a whole number from 1000, --bytes one from 50, --pairs one from 1')
   process.exit(2)
 }
 const say = (text: string) => {
@@ -32,19 +42,37 @@ try {
   const [{ port }] = (await once(receiver, 'message')) as [{ port: number }]
   const url = new URL(`http://127.0.0.1:${port}/hooks`)
   process.env.BENCH_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-  await migrate(server.url)
-  const local = { secret: 'env:BENCH_SECRET', allowInsecure: true, allowPrivate: true }
-  await putEndpoint(sql, { name: 'bench', url: url.href, ...local })
   const note = 'x'.repeat(bytes - '{"cents":1842,"note":""}'.length)
   const payload = `{"cents":1842,"note":"${note}"}`
   const pids = { receiver: receiver.pid as number, postgres: server.pid }
 
+  const work = { url, payload, count: deliveries, pids }
+  if (values.against === undefined) await alone(work)
+  else await compared(work, values.against)
+} finally {
+  receiver.disconnect()
+  await sql.end({ timeout: 1 })
+  await server.stop()
+}
+
+interface Work {
+  readonly url: URL
+  readonly payload: string
+  readonly count: number
+  readonly pids: Pids
+}
+
+async function alone(work: Work): Promise<void> {
+  await migrate(server.url)
+  const local = { secret: 'env:BENCH_SECRET', allowInsecure: true, allowPrivate: true }
+  await putEndpoint(sql, { name: 'bench', url: work.url.href, ...local })
+
   // Before and after, and the better of the two counts: a machine that slows down shall not flatter us.
-  const first = await ceiling({ url, payload, count: deliveries, pids })
+  const first = await ceiling(work)
   say(`ceiling            ${line(first)}   (bare undici loop, 64 in flight)`)
-  const delivered = await deliver({ sql, databaseUrl: server.url, payload, count: deliveries, pids })
+  const delivered = await deliver({ ...work, sql, databaseUrl: server.url })
   say(`outledger          ${line(delivered)}   (one poller, default settings and durability)`)
-  const second = await ceiling({ url, payload, count: deliveries, pids })
+  const second = await ceiling(work)
   say(`ceiling again      ${line(second)}`)
   const best = first.perSecond > second.perSecond ? first : second
   const ratio = delivered.perSecond / best.perSecond
@@ -56,10 +84,14 @@ try {
       JSON.stringify({ ratio_to_ceiling: Number(ratio.toFixed(3)), outledger: delivered, ceiling: best, machine }),
     )
   }
-} finally {
-  receiver.disconnect()
-  await sql.end({ timeout: 1 })
-  await server.stop()
+}
+
+async function compared(work: Work, against: string): Promise<void> {
+  const { ratio, spread, cpuRatio } = await paired({ ...work, against, pairs, server: server.url, say })
+  const [lowest, highest] = spread.map((one) => one.toFixed(3))
+  say(`ratio of medians   ${ratio.toFixed(3)}   (this tree to ${against}; pairs from ${lowest} to ${highest})`)
+  if (cpuRatio !== null) say(`processor time     ${cpuRatio.toFixed(3)}   (poller and Postgres, for one delivery)`)
+  if (values.json) console.log(JSON.stringify({ against, ratio, spread, cpu_ratio: cpuRatio }))
 }
 
 function line({ perSecond, cpuMicros }: { perSecond: number; cpuMicros: Record<string, number> | null }): string {

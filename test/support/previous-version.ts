@@ -1,13 +1,12 @@
 // The sources as they were before the newest migration: what still runs while a deploy is under way.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
+import { extractTree } from '../../scripts/bench/tree.ts'
 
-const root = process.cwd()
-const git = (...args: string[]) =>
-  execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
 
 export interface Previous {
   readonly folder: string
@@ -26,9 +25,6 @@ export function previousVersion(): Previous | null {
   }
   const folder = mkdtempSync(join(tmpdir(), 'outledger-previous-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
-  const archive = join(folder, 'previous.tar')
-  git('archive', `--output=${archive}`, commit)
-  execFileSync('tar', ['-xf', archive, '-C', folder])
-  symlinkSync(realpathSync(join(root, 'node_modules')), join(folder, 'node_modules'))
+  extractTree(commit, folder)
   return { folder, migrations: readdirSync(join(folder, 'drizzle')).filter((name) => name.endsWith('.sql')).length }
 }

@@ -1,0 +1,95 @@
+// This tree against another one, run in turn (ABBA), each with a database of its own schema: what the machine does meanwhile
+// meets both alike, and the ratio says more than either rate.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import type { Measured, Pids } from './cpu.ts'
+import { deliver } from './deliver.ts'
+import { extractTree } from './tree.ts'
+
+export interface PairedOptions {
+  /** The other commit. */
+  readonly against: string
+  readonly pairs: number
+  readonly server: string
+  readonly url: URL
+  readonly payload: string
+  readonly count: number
+  readonly pids: Pids
+  readonly say: (text: string) => void
+}
+
+export interface Paired {
+  /** Median rate of this tree by that of the other; more is better. */
+  readonly ratio: number
+  /** The same of each pair, lowest and highest. */
+  readonly spread: readonly [number, number]
+  /** Processor time of poller and Postgres for one delivery, by that of the other; less is better. Null where /proc does not tell. */
+  readonly cpuRatio: number | null
+}
+
+export async function paired(options: PairedOptions): Promise<Paired> {
+  const { against, pairs, say } = options
+  const folder = mkdtempSync(join(tmpdir(), 'outledger-bench-'))
+  try {
+    extractTree(against, folder)
+    const [here, there]: [Measured[], Measured[]] = [[], []]
+    for (let pair = 0; pair < pairs; pair++) {
+      const both = [
+        async () => here.push(await measured(options, process.cwd())),
+        async () => there.push(await measured(options, folder)),
+      ]
+      for (const one of pair % 2 === 0 ? both : both.reverse()) await one()
+      say(`pair ${pair + 1}   this tree ${line(here.at(-1))}   ${against} ${line(there.at(-1))}`)
+    }
+    const ratios = here.map(({ perSecond }, i) => perSecond / (there[i]?.perSecond ?? 0))
+    const [cpuHere, cpuThere] = [here, there].map((all) => median(all.map(cpuOf)))
+    return {
+      ratio: median(here.map(({ perSecond }) => perSecond)) / median(there.map(({ perSecond }) => perSecond)),
+      spread: [Math.min(...ratios), Math.max(...ratios)],
+      cpuRatio: cpuHere && cpuThere ? cpuHere / cpuThere : null,
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Migrated and configured by the command line of that very tree. */
+async function measured({ server, url, payload, count, pids }: PairedOptions, folder: string): Promise<Measured> {
+  const admin = postgres(server, { max: 1, onnotice: () => {} })
+  const name = 'outledger_bench'
+  await admin.unsafe(`create database ${name}`)
+  const databaseUrl = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  const outledger = (...args: string[]) =>
+    execFileSync(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
+      cwd: folder,
+      env: { ...process.env, DATABASE_URL: databaseUrl },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  const sql = postgres(databaseUrl, { onnotice: () => {} })
+  try {
+    outledger('migrate')
+    const local = ['--secret', 'env:BENCH_SECRET', '--allow-insecure', '--allow-private']
+    outledger('endpoint', 'put', 'bench', '--url', url.href, ...local)
+    return await deliver({ sql, databaseUrl, payload, count, pids, folder })
+  } finally {
+    await sql.end({ timeout: 1 })
+    await admin.unsafe(`drop database ${name} with (force)`)
+    await admin.end({ timeout: 1 })
+  }
+}
+
+const cpuOf = ({ cpuMicros }: Measured): number => (cpuMicros?.poller ?? 0) + (cpuMicros?.postgres ?? 0)
+
+function line(one: Measured | undefined): string {
+  return `${String(one?.perSecond).padStart(6)}/s${one?.cpuMicros ? `, ${cpuOf(one)} µs` : ''}`
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const half = Math.floor(sorted.length / 2)
+  const upper = sorted[half] ?? 0
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[half - 1] ?? 0)) / 2
+}
