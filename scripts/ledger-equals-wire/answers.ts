@@ -91,6 +91,11 @@ const AT_END: Partial<Record<Fault, Answer>> = {
     connection.answer(seen, 200)
     setTimeout(() => connection.fin(), between(draw('ms'), 0, IDLE_MS))
   },
+  // As servers do that give an idle connection up.
+  http_408_when_idle: ({ connection, seen, draw }) => {
+    connection.answer(seen, 200)
+    setTimeout(() => connection.unasked(408), between(draw('ms'), 0, IDLE_MS))
+  },
   rst_when_idle: ({ connection, seen, draw }) => {
     connection.answer(seen, 200)
     setTimeout(() => connection.resetIdle(), between(draw('ms'), 0, IDLE_MS))

@@ -49,8 +49,11 @@ function grouped<T>(all: readonly T[], by: (one: T) => string): Map<string, T[]>
   return groups
 }
 
-/** How a connection ends that the peer has reset with the request unread. */
-const RESET_REASON = /^request_(?:ECONNRESET|EPIPE|closed)$/
+/** How a request ends whose connection the peer has reset, or whose poller was told to stop before it noticed. */
+const RESET_REASON = /^(?:request_(?:ECONNRESET|EPIPE|closed)|shutdown)$/
+
+/** Durations are whole milliseconds, and clocks are read one after the other. */
+const ROUNDING_MS = 5
 
 /** One line for each difference; none: the ledger equals the wire. */
 export function differences(lists: Lists): string[] {
@@ -104,7 +107,7 @@ function unexcused(unseen: readonly Row[], { unread, slackMs }: Lists): string[]
       const { endpoint, startedAt, finishedAt, httpStatus, outcome, phase, reason } = row
       const mayBe = httpStatus === null && outcome === 'unknown' && RESET_REASON.test(reason ?? '')
       const excuse = [...left].find(
-        (one) => one.endpoint === endpoint && one.at >= startedAt - slackMs && one.at <= finishedAt + 1,
+        (one) => one.endpoint === endpoint && one.at >= startedAt - slackMs && one.at <= finishedAt + ROUNDING_MS,
       )
       if (mayBe && excuse !== undefined) {
         left.delete(excuse)

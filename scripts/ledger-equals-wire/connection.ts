@@ -34,6 +34,7 @@ export class Connection {
   readonly #options: ConnectionOptions
   #pending: Buffer = Buffer.alloc(0)
   #reading: { seen: Seen; left: number } | null = null
+  #unasked: number | null = null
 
   /** `raw`: the TCP connection below `socket`, if that speaks TLS. */
   constructor(socket: Socket, options: ConnectionOptions, raw = socket) {
@@ -64,6 +65,14 @@ export class Connection {
     if (this.#socket.writable) seen.answered = status
     const framing = chunks === '' ? `content-length: ${length}` : 'transfer-encoding: chunked'
     this.write(`HTTP/1.1 ${status} Status\r\n${framing}\r\n${head}\r\n${body}${chunks}`)
+  }
+
+  /** An answer that nobody asked for, and the end: what still arrives afterwards has only this one to take for its own. */
+  unasked(status: number): void {
+    if (!this.#socket.writable || this.#reading !== null) return
+    this.#unasked = status
+    this.write(`HTTP/1.1 ${status} Status\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`)
+    this.fin()
   }
 
   /** The end of what the peer says; it goes on reading, so that nothing which still arrives escapes the count. */
@@ -118,7 +127,15 @@ export class Connection {
     }
     this.#pending = this.#pending.subarray(end + HEAD_END.length)
     const hash = createHash('sha256')
-    const seen = { endpoint: this.#options.endpoint, key, number, bytes: 0, hash, complete: false, answered: null }
+    const seen = {
+      endpoint: this.#options.endpoint,
+      key,
+      number,
+      bytes: 0,
+      hash,
+      complete: false,
+      answered: this.#unasked,
+    }
     this.#reading = { seen, left }
     // Before the body is looked at, though it may have come with the head.
     this.#options.onHead(seen, this)

@@ -38,6 +38,7 @@ const REQUEST_SHARES = {
   chunked: 0.02,
   closing: 0.03,
   fin_when_idle: 0.03,
+  http_408_when_idle: 0.02,
   rst_when_idle: 0.03,
 } as const
 
@@ -52,7 +53,16 @@ export const faultOf = (chance: Chance, key: string, number: number): Fault =>
 
 const LASTING: ReadonlySet<Fault> = new Set<Fault>([
   ...(['none', 'rejected', 'gone', 'moved', 'announced_then_200', 'early_200', 'cut_short_by_fin'] as const),
-  ...(['cut_short_by_rst', 'drip', 'long_body', 'chunked', 'closing', 'fin_when_idle', 'rst_when_idle'] as const),
+  ...([
+    'cut_short_by_rst',
+    'drip',
+    'long_body',
+    'chunked',
+    'closing',
+    'fin_when_idle',
+    'http_408_when_idle',
+    'rst_when_idle',
+  ] as const),
 ])
 
 /** Attempts that this delivery takes at the least when nothing but its script happens to it. */

@@ -40,9 +40,10 @@ const FLAGS = Object.entries({
 const SECRET = 'OUTLEDGER_WIRE_SECRET'
 
 const LOOK_MS = 20
-const BATCH = 200
-/** So many deliveries are open at a time. */
-const OPEN_LIMIT = 1_000
+const BATCH = 100
+/** Part of the deliveries that are open at a time, so that each blow falls into open work, and some of them. */
+const OPEN_SHARE = 0.1
+const OPEN_LEAST = 200
 
 export interface RunOptions {
   readonly sql: Sql
@@ -130,7 +131,7 @@ async function play(
   const { sql, signal } = options
   const left = [...blows]
   for (let i = 0; i < messages.length && !signal.aborted; i += BATCH) {
-    await untilOpen(sql, OPEN_LIMIT, signal)
+    await untilOpen(sql, OPEN_LEAST + OPEN_SHARE * messages.length, signal)
     await sql.begin((tx) => outbox.enqueueMany(tx, messages.slice(i, i + BATCH)))
     while (left[0] !== undefined && left[0].at <= (i + BATCH) / messages.length && !signal.aborted)
       await strike(options, left.shift() as Blow, stage)
