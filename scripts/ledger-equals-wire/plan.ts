@@ -30,7 +30,7 @@ export function endpointsOf(chance: Chance): EndpointPlan[] {
       settings: {
         ...common,
         partitions,
-        concurrency: partitions * between(draw('concurrency'), 1, 8),
+        concurrency: partitions * between(draw('concurrency'), Math.ceil(8 / partitions), 16),
         timeoutMs: i % 4 === 0 ? null : between(draw('timeoutMs'), ...TIMEOUT_MS),
         retryDelayMs: between(draw('retryDelayMs'), 0, 30),
         backoffFactor: oneOf(draw('backoffFactor'), [1, 1.5, 2]),
