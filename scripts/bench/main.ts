@@ -10,7 +10,7 @@ import { startPostgres } from '../embedded-postgres.ts'
 import { ceiling } from './ceiling.ts'
 import type { Pids } from './cpu.ts'
 import { deliver } from './deliver.ts'
-import { paired } from './paired.ts'
+import { type Comparison, paired } from './paired.ts'
 
 const { values } = parseArgs({
   options: {
@@ -87,11 +87,13 @@ async function alone(work: Work): Promise<void> {
 }
 
 async function compared(work: Work, against: string): Promise<void> {
-  const { ratio, spread, cpuRatio } = await paired({ ...work, against, pairs, server: server.url, say })
-  const [lowest, highest] = spread.map((one) => one.toFixed(3))
-  say(`ratio of medians   ${ratio.toFixed(3)}   (this tree to ${against}; pairs from ${lowest} to ${highest})`)
-  if (cpuRatio !== null) say(`processor time     ${cpuRatio.toFixed(3)}   (poller and Postgres, for one delivery)`)
-  if (values.json) console.log(JSON.stringify({ against, ratio, spread, cpu_ratio: cpuRatio }))
+  const { rate, cpu } = await paired({ ...work, against, pairs, server: server.url, say })
+  const ratio = ({ ratioOfMedians, lowestPair, highestPair }: Comparison) =>
+    `${ratioOfMedians.toFixed(3)}   (pairs from ${lowestPair.toFixed(3)} to ${highestPair.toFixed(3)})`
+  say(`this tree to ${against}, ratio of medians`)
+  say(`rate               ${ratio(rate)}`)
+  if (cpu !== null) say(`processor time     ${ratio(cpu)}   poller and Postgres, for one delivery`)
+  if (values.json) console.log(JSON.stringify({ against, rate, cpu }))
 }
 
 function line({ perSecond, cpuMicros }: { perSecond: number; cpuMicros: Record<string, number> | null }): string {

@@ -21,13 +21,18 @@ export interface PairedOptions {
   readonly say: (text: string) => void
 }
 
+/** Of this tree to that of the other. */
+export interface Comparison {
+  readonly ratioOfMedians: number
+  readonly lowestPair: number
+  readonly highestPair: number
+}
+
 export interface Paired {
-  /** Median rate of this tree by that of the other; more is better. */
-  readonly ratio: number
-  /** The same of each pair, lowest and highest. */
-  readonly spread: readonly [number, number]
-  /** Processor time of poller and Postgres for one delivery, by that of the other; less is better. Null where /proc does not tell. */
-  readonly cpuRatio: number | null
+  /** More is better. */
+  readonly rate: Comparison
+  /** Processor time of poller and Postgres for one delivery; less is better. Null where /proc does not tell. */
+  readonly cpu: Comparison | null
 }
 
 export async function paired(options: PairedOptions): Promise<Paired> {
@@ -44,12 +49,9 @@ export async function paired(options: PairedOptions): Promise<Paired> {
       for (const one of pair % 2 === 0 ? both : both.reverse()) await one()
       say(`pair ${pair + 1}   this tree ${line(here.at(-1))}   ${against} ${line(there.at(-1))}`)
     }
-    const ratios = here.map(({ perSecond }, i) => perSecond / (there[i]?.perSecond ?? 0))
-    const [cpuHere, cpuThere] = [here, there].map((all) => median(all.map(cpuOf)))
     return {
-      ratio: median(here.map(({ perSecond }) => perSecond)) / median(there.map(({ perSecond }) => perSecond)),
-      spread: [Math.min(...ratios), Math.max(...ratios)],
-      cpuRatio: cpuHere && cpuThere ? cpuHere / cpuThere : null,
+      rate: compared(here, there, ({ perSecond }) => perSecond),
+      cpu: here[0]?.cpuMicros ? compared(here, there, cpuOf) : null,
     }
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -78,6 +80,16 @@ async function measured({ server, url, payload, count, pids }: PairedOptions, fo
     await sql.end({ timeout: 1 })
     await admin.unsafe(`drop database ${name} with (force)`)
     await admin.end({ timeout: 1 })
+  }
+}
+
+function compared(here: readonly Measured[], there: readonly Measured[], of: (one: Measured) => number): Comparison {
+  const [a, b] = [here.map(of), there.map(of)]
+  const ratios = a.map((value, i) => value / (b[i] ?? 0))
+  return {
+    ratioOfMedians: median(a) / median(b),
+    lowestPair: Math.min(...ratios),
+    highestPair: Math.max(...ratios),
   }
 }
 
