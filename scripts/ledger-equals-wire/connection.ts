@@ -28,6 +28,8 @@ export interface ConnectionOptions {
 const HEAD_END = '\r\n\r\n'
 const SHOWN = 200
 
+const KEY_FORMATS = [(key: string) => key, (key: string) => `"${key}"`]
+
 export class Connection {
   readonly #socket: Socket
   readonly #raw: Socket
@@ -111,13 +113,13 @@ export class Connection {
     const headers = new Map(
       lines.map((text) => [text.slice(0, text.indexOf(':')).toLowerCase(), text.replace(/^[^:]*: ?/, '')]),
     )
-    const key = headers.get('idempotency-key') ?? ''
+    const key = headers.get('webhook-id') ?? ''
     const number = Number(headers.get('outledger-attempt'))
     const left = Number(headers.get('content-length'))
     if (
       line !== 'POST /hooks HTTP/1.1' ||
       key === '' ||
-      key !== headers.get('webhook-id') ||
+      !KEY_FORMATS.some((format) => format(key) === headers.get('idempotency-key')) ||
       !(number > 0) ||
       !(left > 0)
     ) {

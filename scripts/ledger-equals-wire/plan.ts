@@ -35,6 +35,9 @@ export function endpointsOf(chance: Chance): EndpointPlan[] {
         retryDelayMs: between(draw('retryDelayMs'), 0, 30),
         backoffFactor: oneOf(draw('backoffFactor'), [1, 1.5, 2]),
         captureResponse: i % 2 === 0,
+        statusPolicy: i % 4 === 1 ? '{"404":"retry","451":"retry","503":"retry"}' : null,
+        on409: i % 4 === 2 ? 'dead' : 'retry',
+        keyFormat: i % 4 === 3 ? 'sf-string' : 'bare',
       },
     }
   })
@@ -55,12 +58,15 @@ export function endpointsOf(chance: Chance): EndpointPlan[] {
 const FEW = 8
 const WORDS = ['a', 'Zoë', '€ 18,42', '\\u0000', '𝄞', '\\"', '  ', '0123456789']
 
+/** Where a 409 is the end, some end sooner than their script has it. */
+const MARGIN = 1.05
+
 /** Deliveries that come to at least so many attempts by their scripts alone. */
 export function messagesOf(chance: Chance, endpoints: readonly EndpointPlan[], attempts: number): Message[] {
   const open = endpoints.filter(({ peer }) => peer !== 'closed')
   const few = endpoints.filter(({ peer }) => peer === 'closed').flatMap((endpoint) => Array(FEW).fill(endpoint))
   const messages: Message[] = []
-  for (let scripted = 0; scripted < attempts; ) {
+  for (let scripted = 0; scripted < attempts * MARGIN; ) {
     const i = messages.length + 1
     const endpoint: EndpointPlan = few[messages.length] ?? oneOf(chance('whose', i), open)
     const key = `${endpoint.name}:${i}`
