@@ -14,6 +14,7 @@ import type { Executor } from '../src/sql/executor.ts'
 import { beat, forgetDead, leave } from '../src/sql/heartbeat.ts'
 import { late } from '../src/sql/late.ts'
 import { mend } from '../src/sql/mend.ts'
+import { pin } from '../src/sql/pin.ts'
 import { promote } from '../src/sql/promote.ts'
 import { purge } from '../src/sql/purge.ts'
 import { release } from '../src/sql/release.ts'
@@ -48,6 +49,7 @@ const POLLER: Readonly<Record<string, Step>> = {
   purge: (db) => purge(db, { limit: 1, tombstoneDays: 1, runId: randomUUID() }),
   late: (db) => late(db, []),
   mend: (db) => mend(db, []),
+  pin: (db) => pin(db, []),
   release: (db) => release(db, [], { delayMs: 0 }),
   settle: (db) => settle(db, [], 'p'),
 }

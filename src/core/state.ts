@@ -14,6 +14,7 @@ export const MOVES: Readonly<Record<string, string>> = {
   settle: 'leased → delivered | waiting | dead | blocked; parked → waiting',
   late: 'waiting | leased | blocked | dead | cancelled → delivered; parked → waiting',
   mend: 'waiting | leased | blocked | dead | cancelled → delivered; parked → waiting',
+  pin: 'leased → leased',
   release: 'leased → waiting',
   hurry: 'waiting → waiting',
   promote: 'parked → waiting',

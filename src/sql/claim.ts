@@ -37,6 +37,8 @@ export interface Claim {
   readonly type: string
   readonly payload: string | null
   readonly payload_ref: string | null
+  /** SHA-256 of what an earlier attempt has sent or was about to send, hexadecimal; only of a delivery by reference. */
+  readonly pinned: string | null
   readonly correlation_id: string | null
   readonly traceparent: string | null
 }
@@ -149,7 +151,7 @@ with ${picked}, ${lostAttempts('picked')}, leased as (
   returning q.*
 )
 select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.troubled, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
-       c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.correlation_id, c.traceparent
+       c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.pinned, c.correlation_id, c.traceparent
 from (select floor(date_part('epoch', statement_timestamp()) * 1000) as now_ms) t
 left join (
   select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.troubled, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
@@ -158,13 +160,14 @@ left join (
          floor(date_part('epoch', l.leased_at - l.maybe_applied_at) * 1000) as maybe_applied_ms,
          floor(date_part('epoch', l.next_attempt_at - l.leased_at) * 1000) as lease_ms,
          l.ordering_key is not null as keyed, l.ready_at,
-         d.key, d.type, d.payload::text, d.payload_ref, d.correlation_id, d.traceparent
+         d.key, d.type, d.payload::text, d.payload_ref, case when d.payload_ref is not null then encode(d.payload_sha256, 'hex') end as pinned,
+         d.correlation_id, d.traceparent
   from leased l
   cross join lateral (
     select e.version, e.failures > 0 or e.rejections > 0 or e.tripped_until is not null as troubled
     from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
   cross join lateral (
-    select d.key, d.type, d.payload, d.payload_ref, d.correlation_id, d.traceparent
+    select d.key, d.type, d.payload, d.payload_ref, d.payload_sha256, d.correlation_id, d.traceparent
     from outbox.delivery d where d.id = l.delivery_id limit 1) d
 ) c on true
 order by c.ready_at`

@@ -1,5 +1,6 @@
 // Who needs what on the schema: one table, from which the SQL is made. The tests take each right away and see what fails.
 
+/** Of a table, or of some of its columns. */
 type Right = 'select' | 'insert' | 'update' | 'delete' | `update (${string})`
 
 /** What the check at the start of every verb reads. */
@@ -16,7 +17,7 @@ const RIGHTS: Readonly<Record<string, Readonly<Record<string, readonly Right[]>>
     ...CHECKED,
     endpoint: ['select', `update (${HEALTH.join(', ')})`],
     operation: ['insert'],
-    delivery: ['select', 'delete'],
+    delivery: ['select', 'update (payload_sha256, payload_bytes)', 'delete'],
     queue: ['select', 'update', 'delete'],
     attempt: ['select', 'insert', 'update', 'delete'],
     receipt: ['select', 'insert', 'update', 'delete'],

@@ -42,7 +42,7 @@ test('a claim leases what is due, longest due first, and brings all that the att
   const expected = {
     ...{ delivery_id: id, endpoint_id: endpoint.id, endpoint_version: 1, lane: LANE, number: 1, used: 1, lost: 0 },
     ...{ maybe_applied_ms: null, keyed: false, key: 'needs', type: 'eligibility.changed' },
-    ...{ payload: '{"patient":1842}', payload_ref: null, correlation_id: 'corr-1', traceparent },
+    ...{ payload: '{"patient":1842}', payload_ref: null, pinned: null, correlation_id: 'corr-1', traceparent },
   }
   assert.deepEqual(rest, { ...rest, ...expected })
   assert.ok(Math.abs(age_ms) <= 1)
