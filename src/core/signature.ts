@@ -9,8 +9,10 @@ export function secretBytes(secret: string): Buffer | null {
   const text = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
   if (text === undefined || text.length % 4 !== 0) return null
   const bytes = Buffer.from(text, 'base64')
-  return bytes.length >= 24 && bytes.length <= 64 ? bytes : null
+  return isSecret(bytes) ? bytes : null
 }
+
+const isSecret = ({ length }: Buffer): boolean => length >= 24 && length <= 64
 
 /**
  * Value of `webhook-signature`: the current secret first, then those that are still valid.
@@ -23,7 +25,10 @@ export function signatureHeader(secrets: readonly Buffer[], id: string, timestam
   return secrets.length === 1 ? one(secrets[0] as Buffer) : secrets.map(one).join(' ')
 }
 
-/** Does any `v1` entry of this header come from one of the secrets? Compared in constant time; the timestamp's age is the caller's to judge. */
+/**
+ * Does any `v1` entry of this header come from one of the secrets? Compared in constant time. Bytes that are no secret
+ * verify nothing; the timestamp's age is the caller's to judge.
+ */
 export function isSigned(
   secrets: readonly Buffer[],
   id: string,
@@ -31,8 +36,8 @@ export function isSigned(
   body: Buffer,
   header: string,
 ): boolean {
-  if (!/^\d{1,15}$/.test(timestamp)) return false
-  const wanted = secrets.map((secret) => Buffer.from(signatureHeader([secret], id, timestamp, body)))
+  if (id === '' || !/^\d{1,15}$/.test(timestamp)) return false
+  const wanted = secrets.filter(isSecret).map((secret) => Buffer.from(signatureHeader([secret], id, timestamp, body)))
   const given = header.split(' ').map((entry) => Buffer.from(entry))
   // Every pair, found or not: the time taken says nothing about which one it was.
   return given.flatMap((g) => wanted.map((w) => g.length === w.length && timingSafeEqual(g, w))).includes(true)
