@@ -5,21 +5,20 @@ import { codeOf, type Events } from './events.ts'
 import { Lanes, SLACK_MS } from './lanes.ts'
 import { Lookout } from './lookout.ts'
 import type { PollerOptions } from './options.ts'
+import type { LoadPayload } from './payload.ts'
+import { Releases } from './releases.ts'
 import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
 import { type Claimed, claim, claimProbe, claimSuspect, type LeaseOptions } from './sql/claim.ts'
 import { endpointsById } from './sql/endpoint.ts'
 import type { Executor } from './sql/executor.ts'
+import { pin } from './sql/pin.ts'
 import { Suspects } from './suspects.ts'
 import { Targets } from './targets.ts'
 
 /** Results that wait for the database; beyond so many a slot, nothing more is claimed. */
 const BACKLOG_PER_SLOT = 8
-
-/** Pause after a fault of ours, doubled up to the limit while it lasts. */
-const FAULT_MS = 1_000
-const FAULT_LIMIT_MS = 60_000
 
 /** While requests end one by one, the claim waits so long for a batch to gather. */
 const GATHER_MS = 5
@@ -28,6 +27,7 @@ export interface ClaimingOptions {
   readonly name: string
   readonly options: PollerOptions
   readonly resolve: ResolveSecret
+  readonly load: LoadPayload | null
   readonly db: Executor
   readonly settler: Settler
   readonly events: Events
@@ -44,8 +44,7 @@ export class Claiming {
   readonly #slots: Slots
   readonly #lookout: Lookout
   readonly #suspects = new Suspects()
-  /** Faults of ours in a row for each endpoint; those of one claim are one. */
-  readonly #faults = new Map<number, { token: string; count: number }>()
+  readonly #releases: Releases
   #idleMs = 0
   /** Called when there is room again. */
   onRoom: (withinMs: number) => void = () => {}
@@ -55,10 +54,17 @@ export class Claiming {
     const { name, options, read } = own
     this.#targets = new Targets(own.resolve)
     this.#lanes = new Lanes({ ...options, name })
+    this.#releases = new Releases(own.settler, this.#targets, this.#lanes)
     this.#slots = new Slots({
       ...options,
       lanes: this.#lanes,
       targets: this.#targets,
+      load: own.load,
+      pin: (pins) => read('pin', (db) => pin(db, pins)),
+      onUnloaded: (leased, problem) => {
+        this.#releases.unloaded(leased, problem)
+        this.onRoom(GATHER_MS)
+      },
       onEnded: (leased, ended) => this.#ended(leased, ended),
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
@@ -73,8 +79,8 @@ export class Claiming {
 
   /** One whole round, whatever the rhythm says: heartbeat, discovery, one claim and its attempts; what is tried alone comes before. */
   async roundOnce(): Promise<number> {
+    this.#lanes.forget()
     await this.#lookout.lookNow()
-    this.#lanes.forgetFloors()
     let claimed = 0
     do {
       claimed += (await this.claimOnce()) ?? 0
@@ -87,7 +93,7 @@ export class Claiming {
   /** What is leased and unsent goes back; resolves when the requests in flight have ended, cut after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     const cut = setTimeout(() => this.#slots.abortAll(), graceMs)
-    this.#giveBack(this.#slots.withdraw(), 'shutdown')
+    this.#releases.unbegun(this.#slots.withdraw(), 'shutdown')
     await this.#slots.untilIdle()
     clearTimeout(cut)
   }
@@ -99,7 +105,7 @@ export class Claiming {
   /** One turn of the claiming loop; answers how long to pause. */
   async pollOnce(): Promise<number> {
     await this.#lookout.look()
-    this.#giveBack(this.#slots.withdrawStale(), 'lease_too_short')
+    this.#releases.unbegun(this.#slots.withdrawStale(), 'lease_too_short')
     const claimed = await this.claimOnce()
     const { pollIntervalMs } = this.#own.options
     if (claimed === null) return pollIntervalMs
@@ -195,53 +201,31 @@ export class Claiming {
       // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
       await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))
     } catch (error) {
-      this.#giveBack(leased, this.#own.stopping.aborted ? 'shutdown' : 'endpoint_unavailable')
+      this.#releases.unbegun(leased, this.#own.stopping.aborted ? 'shutdown' : 'endpoint_unavailable')
       throw error
     }
-    if (this.#own.stopping.aborted) this.#giveBack(leased, 'shutdown')
+    if (this.#own.stopping.aborted) this.#releases.unbegun(leased, 'shutdown')
     else this.#slots.take(leased)
     return leased.length
-  }
-
-  /** Leased here, never sent: the attempts are not charged. */
-  #giveBack(leased: readonly LeasedClaim[], reason: string): void {
-    for (const { claim: row } of leased) this.#lanes.gaveBack(row.endpoint_id, row.lane)
-    this.#own.settler.release(
-      leased.map(leaseOf),
-      reason,
-      reason === 'shutdown' || reason === 'endpoint_stopped' ? 0 : FAULT_MS,
-    )
   }
 
   /** What is leased for a stopped endpoint would be sent to it all the same. */
   #stopped(endpointId: number): void {
     this.#lanes.stop(endpointId)
-    this.#giveBack(this.#slots.withdraw(endpointId), 'endpoint_stopped')
+    this.#releases.unbegun(this.#slots.withdraw(endpointId), 'endpoint_stopped')
   }
 
   #ended(leased: LeasedClaim, ended: Ended): void {
-    if (ended.kind === 'release') {
-      this.#own.settler.release([leaseOf(leased)], ended.reason, this.#faultDelayMs(leased, ended.reason))
-    } else {
-      const { sign, backoffMs, endpointId } = ended.result.said
+    if (ended.kind === 'release') this.#releases.unsent(leased, ended.reason)
+    else {
+      const { said, httpStatus } = ended.result
       // Not only once it is written: the next one would be on its way by then.
-      if (sign === 'gone' || backoffMs > 0) this.#stopped(endpointId)
-      this.#faults.delete(endpointId)
+      if (said.sign === 'gone' || said.backoffMs > 0) this.#stopped(said.endpointId)
+      if (httpStatus === 401 || httpStatus === 403) this.#targets.doubt(said.endpointId)
+      this.#releases.attempted(leased)
       this.#own.settler.push(ended.result)
       this.#own.events.emit('attempt', ended.result.event)
     }
     this.onRoom(GATHER_MS)
   }
-
-  /** A fault of ours is no hot loop: 1 s, doubled up to 60 s; given back at once when we only stop. */
-  #faultDelayMs({ claim: row, token }: LeasedClaim, reason: string): number {
-    if (reason === 'shutdown') return 0
-    if (reason === 'lease_too_short') return FAULT_MS
-    const last = this.#faults.get(row.endpoint_id) ?? { token: '', count: 0 }
-    const count = last.token === token ? last.count : last.count + 1
-    this.#faults.set(row.endpoint_id, { token, count })
-    return Math.min(FAULT_LIMIT_MS, FAULT_MS * 2 ** Math.min(count - 1, 6))
-  }
 }
-
-const leaseOf = ({ claim: row, token }: LeasedClaim) => ({ deliveryId: row.delivery_id, token })

@@ -23,6 +23,8 @@ export interface LeasedClaim {
   readonly clockOffsetMs: number
   /** Let through alone, to see whether a tripped endpoint works again. */
   readonly probe: boolean
+  /** Of a delivery by reference, once it is loaded; `changed`: it is not what was pinned. */
+  readonly loaded?: Buffer | 'changed'
 }
 
 export type Ended =
@@ -49,6 +51,26 @@ export async function attemptDelivery(
   target: Target | BrokenTarget,
   timeoutMs: number,
 ): Promise<Ended> {
+  const end = unsent(leased, target)
+  if (end !== null) return end
+  const { claim, loaded } = leased
+  const { endpoint, url } = target as Target
+  if (loaded === 'changed') return judged(leased, target, { ...NOT_SENT, phase: 'prepare', error: 'payload_changed' })
+  if (loaded === undefined && claim.payload === null) return { kind: 'release', reason: 'payload_unavailable' }
+  const body = loaded ?? Buffer.from(claim.payload as string)
+  const facts = await sender.send({
+    url,
+    headers: headersOf(claim, target as Target, body, performance.now() + leased.clockOffsetMs),
+    body,
+    timeoutMs,
+    allowPrivate: endpoint.allowPrivate,
+    capture: endpoint.captureResponse,
+  })
+  return judged(leased, target, facts)
+}
+
+/** How it ends though nothing is sent, as far as that is known without its payload; null: it may be sent, and its target is whole. */
+export function unsent(leased: LeasedClaim, target: Target | BrokenTarget): Ended | null {
   const { claim } = leased
   if (target.endpoint.removedAt !== null) return endpointRemoved(leased, target)
   // Changed between the claim and the look at its settings: the pause came too late for this one.
@@ -58,17 +80,7 @@ export async function attemptDelivery(
   if (claim.maybe_applied_ms !== null && claim.maybe_applied_ms > target.endpoint.keyWindowMs)
     return neverAgain(leased, target, 'key_window_passed')
   if (waitsForReview(claim, target)) return neverAgain(leased, target, 'unknown_outcome')
-  if (claim.payload === null) return { kind: 'release', reason: 'payload_unavailable' }
-  const body = Buffer.from(claim.payload)
-  const facts = await sender.send({
-    url: target.url,
-    headers: headersOf(claim, target, body, performance.now() + leased.clockOffsetMs),
-    body,
-    timeoutMs,
-    allowPrivate: target.endpoint.allowPrivate,
-    capture: target.endpoint.captureResponse,
-  })
-  return judged(leased, target, facts)
+  return null
 }
 
 /** An attempt of this budget may have been applied; whoever begins another one has looked at those before it. */

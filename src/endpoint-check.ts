@@ -1,7 +1,7 @@
 // What is right for an endpoint: its settings one by one, against each other, and what its references name here.
 import { addressProblem, urlProblem } from './core/target.ts'
 import { OutledgerError } from './errors.ts'
-import { type ResolveSecret, signingSecret } from './secrets.ts'
+import { type ResolveSecret, secretValue, signingSecret } from './secrets.ts'
 import type { EndpointSettings } from './sql/endpoint.ts'
 
 /** Our headers; an endpoint's own may not replace them. */
@@ -12,7 +12,7 @@ const RESERVED =
 export async function checkReferences(settings: EndpointSettings, resolve: ResolveSecret): Promise<void> {
   await signingSecret(settings.secret, resolve)
   if (settings.authorization !== null) {
-    if (UNPRINTABLE.test(await resolve(settings.authorization)))
+    if (UNPRINTABLE.test(await secretValue(settings.authorization, resolve)))
       throw wrong(
         `the value of authorization ${JSON.stringify(settings.authorization)} must be printable ASCII text of one line`,
       )

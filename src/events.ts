@@ -31,6 +31,19 @@ export interface EndpointStop {
   readonly forMs: number | null
 }
 
+/** Leases that were given back uncharged. */
+export interface ReleasedEvent {
+  readonly count: number
+  readonly reason: string
+  /** Until they are due again. */
+  readonly delayMs: number
+  /** Null where its settings could not be read. */
+  readonly endpoint: string | null
+  readonly class: string | null
+  /** What to do, where a secret or a payload cannot be had here. */
+  readonly problem: string | null
+}
+
 export interface PollerEvents {
   /** The poller has checked the schema and begins. */
   started: [{ name: string }]
@@ -49,7 +62,7 @@ export interface PollerEvents {
   /** A settle found another token in its row and changed nothing; `late` says whether its evidence was kept. */
   fenced: [{ deliveryId: string; number: number; late: boolean }]
   /** Leases given back uncharged. */
-  released: [{ count: number; reason: string; delayMs: number }]
+  released: [ReleasedEvent]
   /** A sweep has run: heads promoted, pollers forgotten, lanes that nobody looks after. */
   swept: [{ promoted: number; forgotten: number; overdueLanes: number }]
   /** A purge has deleted something. */

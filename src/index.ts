@@ -15,7 +15,7 @@ export {
   showEndpoint,
 } from './endpoints.ts'
 export { ERRORS, type ErrorCode, OutledgerError } from './errors.ts'
-export type { AttemptEvent, EndpointStop, PollerEvents } from './events.ts'
+export type { AttemptEvent, EndpointStop, PollerEvents, ReleasedEvent } from './events.ts'
 export { defineReconciliation, type Reconciliation } from './expected.ts'
 export { logTo } from './log.ts'
 export type { ListFilter, Status } from './look.ts'
@@ -33,6 +33,7 @@ export {
 } from './operator.ts'
 export type { EnqueueResult } from './outbox.ts'
 export * as outbox from './outbox.ts'
+export type { LoadAbout, LoadPayload } from './payload.ts'
 export type { By, ByWhy } from './person.ts'
 export { type Ping, type PingOptions, testEndpoint } from './ping.ts'
 export { createPoller, type Poller, type PollerGiven } from './poller.ts'

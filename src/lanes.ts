@@ -25,6 +25,8 @@ export class Lanes {
   readonly #me: number
   readonly #options: LanesOptions
   readonly #lanes = new Map<string, Lane>()
+  /** Endpoints of which nothing is asked before then. */
+  readonly #rests = new Map<number, number>()
   #live: number[]
   #round = 0
   #start = 0
@@ -51,6 +53,7 @@ export class Lanes {
       lane.halfOpen = row.half_open
       lane.takeOverMs = this.#takeOverMs(row)
       lane.dueAt = row.due_in_ms === null ? Number.POSITIVE_INFINITY : now + row.due_in_ms
+      lane.dueAt = Math.max(lane.dueAt, this.#rests.get(row.endpoint_id) ?? 0)
       if (lane.head !== row.head) Object.assign(lane, { head: row.head, headSince: now })
     }
     for (const lane of this.#lanes.values()) {
@@ -158,9 +161,17 @@ export class Lanes {
     this.#lane(endpointId, number).held--
   }
 
-  /** The next claim of each lane looks at all of it: also at rows whose transactions were longer than the slack. */
-  forgetFloors(): void {
+  /** Nothing can be sent to this endpoint from here: to claim more of it before then would only give more back. */
+  rest(endpointId: number, until: number): void {
+    this.#rests.set(endpointId, until)
+    for (const lane of this.#lanes.values())
+      if (lane.endpointId === endpointId) lane.dueAt = Math.max(lane.dueAt, until)
+  }
+
+  /** Nobody rests, and the next claim of each lane looks at all of it: also at rows whose transactions were longer than the slack. */
+  forget(): void {
     for (const lane of this.#lanes.values()) lane.fullPassAt = 0
+    this.#rests.clear()
   }
 
   /** Milliseconds until the next of the known lanes is due; Infinity when none is. */

@@ -4,6 +4,12 @@ import type { Poller } from './poller.ts'
 
 const INTERVAL_MS = 1_000
 
+/** Reasons for which a person has to do something, as `problem` says. */
+const WAITING: Readonly<Record<string, string>> = {
+  secret_unavailable: 'deliveries wait for a secret',
+  payload_unavailable: 'deliveries wait for their payload',
+}
+
 /** Write a poller's events to a pino logger: delivered at debug, retries at info, dead at error. */
 export function logTo(poller: Poller, logger: Logger): void {
   const seldom = throttle()
@@ -32,7 +38,13 @@ export function logTo(poller: Poller, logger: Logger): void {
     logger.error(e, e.verdict === 'block' ? 'delivery failed and blocks its ordering key' : 'delivery finally failed'),
   )
   poller.on('fenced', (e) => seldom('fenced', (missed) => logger.warn({ ...e, missed }, 'result came after its lease')))
-  poller.on('released', (e) => seldom(e.reason, (missed) => logger.info({ ...e, missed }, 'leases given back')))
+  poller.on('released', (e) =>
+    seldom(`${e.reason} ${e.endpoint}`, (missed) => {
+      const [line, waiting] = [{ ...e, missed }, WAITING[e.reason]]
+      if (waiting === undefined) logger.info(line, 'leases given back')
+      else logger.warn(line, waiting)
+    }),
+  )
   poller.on('purged', (e) => logger.info(e, 'purged'))
   poller.on('swept', (e) => {
     if (e.promoted + e.overdueLanes > 0) logger.warn(e, 'swept')

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { OutledgerError } from './errors.ts'
 import { Events, type PollerEvents } from './events.ts'
 import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from './options.ts'
+import type { LoadPayload } from './payload.ts'
 import { Run } from './run.ts'
 import { type ResolveSecret, resolveSecret } from './secrets.ts'
 import { NOTHING_SETTLED, type SettleCounts } from './settler.ts'
@@ -12,13 +13,22 @@ import type { Executor } from './sql/executor.ts'
 export type PollerGiven = Given<typeof POLLER_OPTIONS> & {
   /** Turns a secret reference into its value; default: `env:NAME` and `file:/path`. */
   readonly resolveSecret?: ResolveSecret
+  /** Fetches the payloads that deliveries only refer to; without it those wait. */
+  readonly loadPayload?: LoadPayload | undefined
 }
 
 /** The time between a claim and the start of its requests: without it every lease would be too short to begin with. */
 const START_MS = 100
 
 /** @throws OutledgerError `invalid_option`; nothing is connected before `start` or `runOnce` */
-export function createPoller({ resolveSecret: resolve = resolveSecret, ...given }: PollerGiven): Poller {
+export function createPoller({
+  resolveSecret: resolve = resolveSecret,
+  loadPayload: load,
+  ...given
+}: PollerGiven): Poller {
+  for (const [name, value] of Object.entries({ resolveSecret: resolve, loadPayload: load }))
+    if (value !== undefined && typeof value !== 'function')
+      throw new OutledgerError('invalid_option', `option ${name} is a ${typeof value}; it must be a function`)
   const options = completeOptions(POLLER_OPTIONS, given)
   const { leaseMs, timeoutMs, settleBudgetMs } = options
   const leastMs = timeoutMs + settleBudgetMs + START_MS
@@ -28,7 +38,7 @@ export function createPoller({ resolveSecret: resolve = resolveSecret, ...given 
       `leaseMs ${leaseMs} is too short for timeoutMs ${timeoutMs} + settleBudgetMs ${settleBudgetMs}: a request would outlive its lease; raise leaseMs to ${leastMs} or more`,
     )
   }
-  return new Poller(options, resolve)
+  return new Poller(options, resolve, load ?? null)
 }
 
 /** The connections of a poller, for `outledger/testing`; null of one that was started: it runs by itself. */
@@ -42,6 +52,7 @@ export class Poller {
   readonly name: string
   readonly #options: PollerOptions
   readonly #resolve: ResolveSecret
+  readonly #load: LoadPayload | null
   readonly #events = new Events()
   #run: Run | null = null
   #started: Promise<void> | null = null
@@ -49,9 +60,10 @@ export class Poller {
   /** So many stops were asked for: a start or a round that waited meanwhile has been overtaken. */
   #stops = 0
 
-  constructor(options: PollerOptions, resolve: ResolveSecret) {
+  constructor(options: PollerOptions, resolve: ResolveSecret, load: LoadPayload | null) {
     this.#options = options
     this.#resolve = resolve
+    this.#load = load
     this.name = options.name ?? defaultName()
   }
 
@@ -124,6 +136,7 @@ export class Poller {
       name: this.name,
       options: this.#options,
       resolve: this.#resolve,
+      load: this.#load,
       events: this.#events,
     })
     return this.#run

@@ -4,6 +4,7 @@ import { codeOf, type Events } from './events.ts'
 import { type Loop, loop, persist } from './loop.ts'
 import { purgeOnce, sweepOnce } from './maintenance.ts'
 import type { PollerOptions } from './options.ts'
+import type { LoadPayload } from './payload.ts'
 import { requireSchema } from './schema-version.ts'
 import type { ResolveSecret } from './secrets.ts'
 import { type SettleCounts, Settler } from './settler.ts'
@@ -14,6 +15,7 @@ export interface RunOptions {
   readonly name: string
   readonly options: PollerOptions
   readonly resolve: ResolveSecret
+  readonly load: LoadPayload | null
   readonly events: Events
 }
 

@@ -1,7 +1,9 @@
 // Secrets are never in the database, only references to them: env:NAME, file:/path, or what the caller's resolver understands.
 import { readFile } from 'node:fs/promises'
+import { shownReference } from './core/reference.ts'
 import { SECRET_FORM, secretBytes } from './core/signature.ts'
 import { OutledgerError } from './errors.ts'
+import { codeOf } from './events.ts'
 
 /** Turn a reference into its value. Throw when the store is down; the delivery is then given back, not charged. */
 export type ResolveSecret = (reference: string) => Promise<string> | string
@@ -30,18 +32,37 @@ export async function resolveSecret(reference: string): Promise<string> {
   )
 }
 
+/**
+ * What the reference names, never empty. A store that answers nothing has nothing yet, and is not believed.
+ *
+ * @throws OutledgerError `secret_unresolvable`, whatever went wrong: its message holds nothing of what a store has said
+ */
+export async function secretValue(reference: string, resolve: ResolveSecret): Promise<string> {
+  let value: unknown
+  try {
+    value = await resolve(reference)
+  } catch (error) {
+    if (error instanceof OutledgerError && error.code === 'secret_unresolvable') throw error
+    throw unresolvable(reference, `the secret store failed with ${codeOf(error)}`)
+  }
+  if (typeof value !== 'string') throw unresolvable(reference, 'the secret store returned no text')
+  if (value.trim() === '') throw unresolvable(reference, 'its value is empty')
+  return value
+}
+
 /** The bytes of a signing secret. @throws OutledgerError when the reference resolves to something that is no secret */
 export async function signingSecret(reference: string, resolve: ResolveSecret): Promise<Buffer> {
-  const value = await resolve(reference)
-  if (value === '') throw unresolvable(reference, 'its value is empty')
-  const bytes = secretBytes(value)
+  const bytes = secretBytes(await secretValue(reference, resolve))
   if (bytes === null)
     throw new OutledgerError(
       'invalid_endpoint',
-      `what secret reference ${JSON.stringify(reference)} names is no secret: it must be ${SECRET_FORM}`,
+      `what secret reference ${JSON.stringify(shownReference(reference))} names is no secret: it must be ${SECRET_FORM}`,
     )
   return bytes
 }
 
-const unresolvable = (reference: string, why: string) =>
-  new OutledgerError('secret_unresolvable', `secret reference ${JSON.stringify(reference)} cannot be resolved: ${why}`)
+export const unresolvable = (reference: string, why: string) =>
+  new OutledgerError(
+    'secret_unresolvable',
+    `secret reference ${JSON.stringify(shownReference(reference))} cannot be resolved: ${why}`,
+  )

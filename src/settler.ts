@@ -1,5 +1,5 @@
 // Results wait here for the next settle: while one batch is being written, the next one gathers.
-import { type AttemptEvent, codeOf, type Events } from './events.ts'
+import { type AttemptEvent, codeOf, type Events, type ReleasedEvent } from './events.ts'
 import { Health, type Said } from './health.ts'
 import { isPassing, persist } from './loop.ts'
 import type { Executor } from './sql/executor.ts'
@@ -33,10 +33,12 @@ export const NOTHING_SETTLED: Readonly<SettleCounts> = {
   ...{ delivered: 0, retry: 0, dead: 0, block: 0, fenced: 0, released: 0 },
 }
 
+/** Why leases are given back, and whose they are: all of one endpoint. */
+export type Returning = Omit<ReleasedEvent, 'count'>
+
 interface Return {
   readonly leases: readonly Lease[]
-  readonly reason: string
-  readonly delayMs: number
+  readonly why: Returning
 }
 
 const BATCH = 200
@@ -86,10 +88,10 @@ export class Settler {
     this.#running ??= this.#drain()
   }
 
-  /** Give leases back uncharged, due again after `delayMs`. */
-  release(leases: readonly Lease[], reason: string, delayMs: number): void {
+  /** Give leases back uncharged, due again after `why.delayMs`. */
+  release(leases: readonly Lease[], why: Returning): void {
     if (leases.length === 0) return
-    this.#returns.push({ leases, reason, delayMs })
+    this.#returns.push({ leases, why })
     this.#running ??= this.#drain()
   }
 
@@ -121,10 +123,10 @@ export class Settler {
     this.#writtenAt = performance.now()
   }
 
-  async #giveBack({ leases, reason, delayMs }: Return): Promise<void> {
-    const given = await this.#persist('release', () => release(this.#db, leases, { delayMs }))
+  async #giveBack({ leases, why }: Return): Promise<void> {
+    const given = await this.#persist('release', () => release(this.#db, leases, why))
     this.#counts.released += given.length
-    if (given.length > 0) this.#events.emit('released', { count: given.length, reason, delayMs })
+    if (given.length > 0) this.#events.emit('released', { count: given.length, ...why })
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {

@@ -1,7 +1,8 @@
 // The requests in flight, and the deliveries that are leased and come next. Claims fill what is free here, and no more.
 import { Sender } from './attempt.ts'
-import { attemptDelivery, type Ended, type LeasedClaim } from './delivery.ts'
+import { attemptDelivery, type Ended, type LeasedClaim, unsent } from './delivery.ts'
 import type { Lanes } from './lanes.ts'
+import { type LoadPayload, Loads, type LoadsOptions } from './payload.ts'
 import type { Targets } from './targets.ts'
 
 export interface SlotsOptions {
@@ -10,6 +11,10 @@ export interface SlotsOptions {
   readonly settleBudgetMs: number
   readonly lanes: Lanes
   readonly targets: Targets
+  readonly load: LoadPayload | null
+  readonly pin: LoadsOptions['pin']
+  /** Its payload could not be loaded; must not throw. */
+  readonly onUnloaded: LoadsOptions['onUnloaded']
   /** How one delivery ended; must not throw. */
   readonly onEnded: (leased: LeasedClaim, ended: Ended) => void
   /** Something that should not happen did, before anything was sent. */
@@ -19,6 +24,8 @@ export interface SlotsOptions {
 export class Slots {
   readonly #options: SlotsOptions
   readonly #sender = new Sender()
+  /** Leased, and not ready before the payload is there. They take no slot: none is sent to meanwhile. */
+  readonly #loads: Loads
   /** Leased, not yet sent, in the order in which they were claimed. */
   #ready: LeasedClaim[] = []
   #inFlight = 0
@@ -26,6 +33,19 @@ export class Slots {
 
   constructor(options: SlotsOptions) {
     this.#options = options
+    this.#loads = new Loads({
+      load: options.load,
+      limit: 2 * options.slots,
+      pin: options.pin,
+      onLoaded: (leased) => {
+        this.#ready.push(leased)
+        this.#fill()
+      },
+      onUnloaded: (leased, problem) => {
+        options.onUnloaded(leased, problem)
+        if (this.idle) this.#tellIdle()
+      },
+    })
   }
 
   /** How many more may be claimed to be sent at once, and how many to wait behind those in flight. */
@@ -36,18 +56,19 @@ export class Slots {
   }
 
   get idle(): boolean {
-    return this.#inFlight + this.#ready.length === 0
+    return this.#inFlight + this.#ready.length + this.#loads.size === 0
   }
 
   /** Send these as soon as there is a slot and their lane allows. */
   take(leased: readonly LeasedClaim[]): void {
-    this.#ready.push(...leased)
+    for (const one of leased) this.#take(one)
     this.#fill()
   }
 
   /** Nothing more is sent, to that endpoint or at all: returns what has not been. */
   withdraw(endpointId?: number): LeasedClaim[] {
-    return this.#withdrawn(({ claim }) => endpointId === undefined || claim.endpoint_id === endpointId)
+    const loading = this.#loads.withdraw(endpointId)
+    return this.#withdrawn(({ claim }) => endpointId === undefined || claim.endpoint_id === endpointId, loading)
   }
 
   /** What waits behind others until its lease is too short to be sent under: returned, not kept until it runs out. */
@@ -55,12 +76,11 @@ export class Slots {
     return this.#withdrawn((leased) => this.#isTooShort(leased))
   }
 
-  #withdrawn(which: (leased: LeasedClaim) => boolean): LeasedClaim[] {
+  #withdrawn(which: (leased: LeasedClaim) => boolean, more: readonly LeasedClaim[] = []): LeasedClaim[] {
     const gone = this.#ready.filter(which)
-    if (gone.length === 0) return gone
-    this.#ready = this.#ready.filter((leased) => !gone.includes(leased))
-    if (this.idle) this.#tellIdle()
-    return gone
+    if (gone.length > 0) this.#ready = this.#ready.filter((leased) => !gone.includes(leased))
+    if (gone.length + more.length > 0 && this.idle) this.#tellIdle()
+    return [...gone, ...more]
   }
 
   /** Cut every request in flight; each ends by what had been sent. */
@@ -75,6 +95,15 @@ export class Slots {
 
   close(): Promise<void> {
     return this.#sender.close()
+  }
+
+  #take(leased: LeasedClaim): void {
+    const { claim } = leased
+    if (claim.payload_ref === null) return void this.#ready.push(leased)
+    const target = this.#options.targets.get(claim.endpoint_id)
+    // What ends without being sent needs no payload.
+    if (unsent(leased, target) !== null) this.#ready.push(leased)
+    else this.#loads.begin(leased, target.endpoint.name, this.#spareMs(leased))
   }
 
   #fill(): void {
@@ -115,8 +144,12 @@ export class Slots {
 
   // The request must end, and its outcome be written, before somebody else may lease the delivery.
   #isTooShort(leased: LeasedClaim): boolean {
+    return this.#spareMs(leased) < 0
+  }
+
+  #spareMs(leased: LeasedClaim): number {
     const leftMs = leased.startedAt + leased.claim.lease_ms - performance.now()
-    return leftMs < this.#timeoutMs(leased) + this.#options.settleBudgetMs
+    return leftMs - this.#timeoutMs(leased) - this.#options.settleBudgetMs
   }
 
   async #attempt(leased: LeasedClaim): Promise<Ended> {

@@ -1,10 +1,11 @@
 // What a poller needs to send to an endpoint: its settings, its secrets in memory, its fixed headers. Reloaded when it changes.
 import type { AnswerPolicy } from './core/classify.ts'
-import { secretBytes } from './core/signature.ts'
+import { shownReference } from './core/reference.ts'
+import { SECRET_FORM, secretBytes } from './core/signature.ts'
 import { urlProblem } from './core/target.ts'
 import { OutledgerError } from './errors.ts'
 import { codeOf } from './events.ts'
-import { type ResolveSecret, signingSecret } from './secrets.ts'
+import { type ResolveSecret, secretValue, signingSecret, unresolvable } from './secrets.ts'
 import type { Claim } from './sql/claim.ts'
 import type { EndpointRow, PreviousSecret } from './sql/endpoint.ts'
 import { VERSION } from './version.ts'
@@ -25,19 +26,34 @@ export interface Target {
 export interface BrokenTarget {
   readonly endpoint: EndpointRow
   readonly problem: 'secret_unavailable' | 'bad_config'
+  /** In words, for the log: they name a reference, never a value. */
+  readonly why: string
+}
+
+interface Known {
+  readonly target: Target | BrokenTarget
+  /** When its secrets were last asked for, on this process's monotonic clock. */
+  askedAt: number
 }
 
 /** How long a claim waits for secrets, and after how long one that never comes is asked for again. */
 const RESOLVE_WAIT_MS = 250
 const RESOLVE_LIMIT_MS = 10_000
 
+/** A value that was changed under the same reference is known so soon; meanwhile, and while the store is down, the old one serves. */
+const KEPT_MS = 60_000
+
+const DOUBTED = Number.NEGATIVE_INFINITY
+
 export class Targets {
-  readonly #known = new Map<number, Target | BrokenTarget>()
+  readonly #known = new Map<number, Known>()
   readonly #resolving = new Map<number, Promise<void>>()
   readonly #resolve: ResolveSecret
+  readonly #keptMs: number
 
-  constructor(resolve: ResolveSecret) {
+  constructor(resolve: ResolveSecret, { keptMs = KEPT_MS } = {}) {
     this.#resolve = resolve
+    this.#keptMs = keptMs
   }
 
   /**
@@ -46,10 +62,11 @@ export class Targets {
    */
   async load(claims: readonly Claim[], read: (ids: readonly number[]) => Promise<EndpointRow[]>): Promise<void> {
     const missing = new Set<number>()
+    const now = performance.now()
     for (const { endpoint_id: id, endpoint_version: version } of claims) {
       const known = this.#known.get(id)
       // A broken one is looked at again with every claim: a secret may appear without a restart.
-      if (known === undefined || known.endpoint.version !== version || 'problem' in known) missing.add(id)
+      if (known === undefined || isStale(known.target, version) || now - known.askedAt >= this.#keptMs) missing.add(id)
     }
     if (missing.size === 0) return
     const rows = await read([...missing])
@@ -57,19 +74,28 @@ export class Targets {
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, RESOLVE_WAIT_MS)
     })
-    await Promise.race([Promise.all(rows.map((row) => this.#refresh(row))), late])
+    await Promise.race([Promise.all(rows.map((row) => this.#refresh(row, now))), late])
     clearTimeout(timer)
   }
 
   /** Until the secrets have come the endpoint is broken; one resolution at a time, given up after a while. */
-  #refresh(row: EndpointRow): Promise<void> {
+  #refresh(row: EndpointRow, now: number): Promise<void> {
     const known = this.#known.get(row.id)
-    if (known === undefined || known.endpoint.version !== row.version) {
-      this.#known.set(row.id, { endpoint: row, problem: 'secret_unavailable' })
+    const usable = known !== undefined && !isStale(known.target, row.version)
+    // One that only may have changed is not waited for.
+    const waits = !usable || known.askedAt === DOUBTED
+    if (known === undefined || known.target.endpoint.version !== row.version) {
+      const references = [
+        row.secret,
+        ...row.previousSecrets.map(({ secret }) => secret),
+        row.authorization ?? [],
+      ].flat()
+      const why = `the secret store has not answered yet for ${references.map(shownReference).join(', ')}`
+      this.#known.set(row.id, { target: { endpoint: row, problem: 'secret_unavailable', why }, askedAt: now })
       this.#resolving.delete(row.id)
-    }
+    } else known.askedAt = now
     const running = this.#resolving.get(row.id)
-    if (running !== undefined) return running
+    if (running !== undefined) return waits ? running : Promise.resolve()
     const giveUp = setTimeout(() => this.#resolving.delete(row.id), RESOLVE_LIMIT_MS)
     giveUp.unref()
     const resolving = this.#target(row).then((target) => {
@@ -77,33 +103,50 @@ export class Targets {
       // Another version or another try may have come in between.
       if (this.#resolving.get(row.id) !== resolving) return
       this.#resolving.delete(row.id)
-      this.#known.set(row.id, target)
+      if (!usable || !('problem' in target)) this.#known.set(row.id, { target, askedAt: now })
     })
     this.#resolving.set(row.id, resolving)
-    return resolving
+    return waits ? resolving : Promise.resolve()
+  }
+
+  /** The receiver does not take our word: ask the store with the next claim. */
+  doubt(endpointId: number): void {
+    const known = this.#known.get(endpointId)
+    if (known !== undefined) known.askedAt = DOUBTED
   }
 
   get(endpointId: number): Target | BrokenTarget {
     const known = this.#known.get(endpointId)
     if (known === undefined) throw new Error(`endpoint ${endpointId} was not loaded`)
-    return known
+    return known.target
+  }
+
+  /** The same, where it may never have been loaded. */
+  find(endpointId: number): Target | BrokenTarget | undefined {
+    return this.#known.get(endpointId)?.target
   }
 
   async #target(endpoint: EndpointRow): Promise<Target | BrokenTarget> {
-    if (urlProblem(endpoint.url, endpoint.allowInsecure) !== null) return { endpoint, problem: 'bad_config' }
+    const url = urlProblem(endpoint.url, endpoint.allowInsecure)
+    if (url !== null) return { endpoint, problem: 'bad_config', why: `url of endpoint ${endpoint.name} ${url}` }
     try {
       return await targetOf(endpoint, this.#resolve)
     } catch (error) {
-      return { endpoint, problem: codeOf(error) === 'invalid_endpoint' ? 'bad_config' : 'secret_unavailable' }
+      const problem = codeOf(error) === 'invalid_endpoint' ? 'bad_config' : 'secret_unavailable'
+      return { endpoint, problem, why: error instanceof OutledgerError ? error.message : codeOf(error) }
     }
   }
 }
 
-/** @throws whatever the resolver does, or OutledgerError `secret_unresolvable`, `invalid_endpoint` */
+/** To be looked at anew before it is used. */
+const isStale = (target: Target | BrokenTarget, version: number): boolean =>
+  target.endpoint.version !== version || 'problem' in target
+
+/** @throws OutledgerError `secret_unresolvable`, `invalid_endpoint` */
 export async function targetOf(endpoint: EndpointRow, resolve: ResolveSecret): Promise<Target> {
   const secret = await signingSecret(endpoint.secret, resolve)
   const previous = await Promise.all(endpoint.previousSecrets.map((one) => previousSecret(one, resolve)))
-  const authorization = endpoint.authorization === null ? null : await resolve(endpoint.authorization)
+  const authorization = endpoint.authorization === null ? null : await secretValue(endpoint.authorization, resolve)
   const own = Object.entries(JSON.parse(endpoint.headers ?? '{}') as Record<string, string>).flat()
   const headers = [
     ...['content-type', 'application/json', 'accept-encoding', 'identity', 'user-agent', `outledger/${VERSION}`],
@@ -123,11 +166,7 @@ function policyOf({ statusPolicy, on409 }: EndpointRow): AnswerPolicy {
  * missing or malformed here is a fault of ours until its time is up.
  */
 async function previousSecret({ secret, until }: PreviousSecret, resolve: ResolveSecret) {
-  const bytes = secretBytes(await resolve(secret))
-  if (bytes === null)
-    throw new OutledgerError(
-      'secret_unresolvable',
-      `what ${JSON.stringify(secret)} names is no secret; it signs until ${until}`,
-    )
+  const bytes = secretBytes(await secretValue(secret, resolve))
+  if (bytes === null) throw unresolvable(secret, `it must be ${SECRET_FORM}, and signs until ${until}`)
   return { bytes, untilMs: Date.parse(until) }
 }

@@ -102,6 +102,21 @@ test('a lane that came back short is left alone until discovery finds something 
   assert.equal(asked(lanes, 8, 1_700).length, 1)
 })
 
+test('an endpoint that rests is not asked for, whatever discovery finds, until its time or a whole round comes', () => {
+  const lanes = lanesOf([row(1024), row(1025), row(1024, { endpoint_id: 2 })])
+  const endpoints = (now: number) => [...new Set(asked(lanes, 8, now).map(({ endpointId }) => endpointId))].toSorted()
+  lanes.rest(1, 5_000)
+  assert.deepEqual(endpoints(0), [2])
+  lanes.learn([row(1024), row(1025), row(1026), row(1024, { endpoint_id: 2 })], 4_000)
+  assert.deepEqual([endpoints(4_999), endpoints(5_000)], [[2], [1, 2]])
+  lanes.taken([{ endpointId: 2, lane: 1024, limit: 8, floor: null }], claimed(1024, 0), 8)
+  lanes.rest(1, 9_000)
+  assert.equal(lanes.nextDueMs(6_000), 3_000, 'and the loop need not look sooner')
+  lanes.forget()
+  lanes.learn([row(1024)], 6_000)
+  assert.deepEqual(endpoints(6_000), [1])
+})
+
 test('a stopped endpoint gives no lane that is due', () => {
   const lanes = lanesOf(rows(8, { due_in_ms: null }))
   assert.deepEqual(asked(lanes, 64, 1e9), [])

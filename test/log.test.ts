@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { logTo } from '../src/index.ts'
-import { enqueue, putClinic, testPoller } from './support/clinic.ts'
+import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { type Answer, raw, reset, silence, startPeer, status } from './support/peer.ts'
 import { QUICK, startWorker } from './support/process.ts'
@@ -152,6 +152,31 @@ test('trouble is one line a second for each cause, and tells how many it stands 
   assert.ok(missed > 0)
   assert.ok(trouble().length + missed <= troubles)
   assert.ok(troubles > trouble().length)
+})
+
+test('who waits for a secret or a payload is a warning that says what to do, once a second for each endpoint', async () => {
+  await db.query('delete from outbox.queue')
+  process.env.OUTLEDGER_TEST_GONE = testSecretValue
+  for (const name of ['gone-a', 'gone-b']) await putClinic(db, peer.url, { name, secret: 'env:OUTLEDGER_TEST_GONE' })
+  delete process.env.OUTLEDGER_TEST_GONE
+  for (const endpoint of ['gone-a', 'gone-b']) await enqueue(db, keysOf(endpoint, 3), { endpoint })
+  await enqueue(db, ['kept'], { payload: undefined, payloadRef: 'https://store.example/1?signature=in-the-reference' })
+  const { poller, lines } = loggedPoller(db.url)
+  await poller.runOnce()
+  await poller.stop()
+  const told = lines
+    .filter(({ level }) => level === 40)
+    .map(({ msg, reason, endpoint, class: kind, problem }) => [msg, reason, endpoint, kind, problem])
+  const unset =
+    'secret reference "env:OUTLEDGER_TEST_GONE" cannot be resolved: the variable is not set; set OUTLEDGER_TEST_GONE here and for every poller'
+  const loader =
+    'payloadRef "https://store.example/1?…": this poller has no loadPayload; pass it to createPoller, or --load-payload to outledger work'
+  assert.deepEqual(told.toSorted(), [
+    ['deliveries wait for a secret', 'secret_unavailable', 'gone-a', 'default', unset],
+    ['deliveries wait for a secret', 'secret_unavailable', 'gone-b', 'default', unset],
+    ['deliveries wait for their payload', 'payload_unavailable', 'clinic', 'hospital', loader],
+  ])
+  await db.query('delete from outbox.queue')
 })
 
 test('an outcome that came too late is a warning', async () => {

@@ -132,8 +132,9 @@ test('leases go back uncharged and after the delay, and only under their token',
   const results = await leased(keysOf('released', 2))
   const [mine, other] = results
   assert.ok(mine && other)
-  settler.release([mine], 'secret_unavailable', 5_000)
-  settler.release([{ ...other, token: randomUUID() }], 'secret_unavailable', 5_000)
+  const why = { reason: 'secret_unavailable', delayMs: 5_000, endpoint: 'clinic', class: 'default', problem: 'set it' }
+  settler.release([mine], why)
+  settler.release([{ ...other, token: randomUUID() }], why)
   await settler.flush()
   assert.equal(settler.counts().released, 1)
   assert.deepEqual(
@@ -168,7 +169,7 @@ test('after the end nothing is begun, and flush returns', async () => {
   const results = await leased(keysOf('ended', 2))
   ending.abort()
   for (const result of results) settler.push(result)
-  settler.release(results, 'shutdown', 0)
+  settler.release(results, { reason: 'shutdown', delayMs: 0, endpoint: null, class: null, problem: null })
   await settler.flush()
   assert.deepEqual(await states('ended'), [{ state: 'leased', n: 2 }])
   assert.deepEqual(told, [])

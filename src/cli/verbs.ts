@@ -31,6 +31,14 @@ export const LOG_OPTIONS = {
   },
 } as const
 
+const LOAD_OPTIONS = {
+  loadPayload: {
+    type: 'string',
+    default: null,
+    doc: 'Module whose function loadPayload, or default export, fetches the payloads that deliveries only refer to',
+  },
+} as const
+
 export const PURGE_OPTIONS = { tombstoneDays: POLLER_OPTIONS.tombstoneDays } as const
 
 const PRINT_OPTIONS = {
@@ -159,8 +167,12 @@ export const VERBS = [
     name: 'work',
     summary: 'deliver, until SIGTERM or SIGINT',
     more: 'What is in flight is finished first; a second signal ends at once. The log is JSON, a line for each event.',
-    options: { ...POLLER, ...LOG_OPTIONS },
-    examples: ['outledger work', 'outledger work --slots 200 --log-level warn'],
+    options: { ...POLLER, ...LOAD_OPTIONS, ...LOG_OPTIONS },
+    examples: [
+      'outledger work',
+      'outledger work --slots 200 --log-level warn',
+      'outledger work --load-payload ./store.mjs',
+    ],
   },
   {
     name: 'sweep',

@@ -3,13 +3,16 @@ import { pino } from 'pino'
 import { logTo } from '../log.ts'
 import { completeOptions } from '../options.ts'
 import { createPoller } from '../poller.ts'
+import { loaderAt } from './load-payload.ts'
 import { databaseUrl, type Parsed } from './usage.ts'
 import { EXITS, LOG_OPTIONS } from './verbs.ts'
 
 export async function work(parsed: Parsed): Promise<number> {
-  const { logLevel, ...given } = parsed.values
+  const { logLevel, loadPayload, ...given } = parsed.values
   const log = completeOptions(LOG_OPTIONS, logLevel === undefined ? {} : { logLevel })
-  const poller = createPoller({ ...given, databaseUrl: databaseUrl(parsed) })
+  const url = databaseUrl(parsed)
+  const load = typeof loadPayload === 'string' ? await loaderAt(loadPayload) : undefined
+  const poller = createPoller({ ...given, databaseUrl: url, loadPayload: load })
   logTo(poller, pino({ level: log.logLevel }, pino.destination({ fd: 1, sync: true })))
   const signalled = new Promise<void>((resolve) => {
     let signals = 0

@@ -55,7 +55,7 @@ const sent =
 const codeOf = (error: string | null) => error ?? 'not_sent'
 
 /** Nothing was sent and nothing will ever be, however often it is tried. */
-const NEVER = ['bad_config', 'blocked_address', 'endpoint_removed']
+const NEVER = ['bad_config', 'blocked_address', 'endpoint_removed', 'payload_changed']
 
 /** Local exhaustion: the receiver had no part in it. */
 const OWN_FAULT = ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM', 'secret_unavailable', 'shutdown']

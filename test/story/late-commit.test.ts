@@ -53,7 +53,8 @@ test('a row whose transaction was open for a minute goes out within one full pas
   const settler = new Settler({ db, name: 'floors', events, signal: stopping.signal })
   const options = completeOptions(POLLER_OPTIONS, { databaseUrl: db.url, pollIntervalMs: 20 })
   const claiming = new Claiming({
-    ...{ name: 'floors', options, resolve: resolveSecret, db: asking, settler, events, stopping: stopping.signal },
+    ...{ name: 'floors', options, resolve: resolveSecret, load: null, db: asking, settler, events },
+    stopping: stopping.signal,
     read: (_, work) => work(asking),
   })
   after(() => claiming.close())

@@ -35,13 +35,17 @@ test('50 leases for one slot: what would start too late is given back uncharged,
   const lease = (leased: { claim: { delivery_id: string }; token: string }) => [
     { deliveryId: leased.claim.delivery_id, token: leased.token },
   ]
+  const NOBODY = { delayMs: 0, endpoint: null, class: null, problem: null }
   const slots = new Slots({
     ...options,
     lanes,
     targets,
+    load: null,
+    pin: () => assert.fail(),
+    onUnloaded: () => assert.fail(),
     onEnded: (leased, ended) => {
       if (ended.kind === 'result') settler.push(ended.result)
-      else settler.release(lease(leased), ended.reason, 0)
+      else settler.release(lease(leased), { ...NOBODY, reason: ended.reason })
     },
     onFault: (error) => assert.fail(String(error)),
   })
