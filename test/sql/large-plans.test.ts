@@ -9,6 +9,7 @@ import type { Executor } from '../../src/sql/executor.ts'
 import { beat, forgetDead } from '../../src/sql/heartbeat.ts'
 import { late } from '../../src/sql/late.ts'
 import { mend } from '../../src/sql/mend.ts'
+import { pin } from '../../src/sql/pin.ts'
 import { promote } from '../../src/sql/promote.ts'
 import { purge } from '../../src/sql/purge.ts'
 import { release } from '../../src/sql/release.ts'
@@ -89,6 +90,15 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
       held.map(({ delivery_id: deliveryId, token }) => ({ deliveryId, token })),
       { delayMs: 0 },
     ),
+  pin: async (on, held) => {
+    const ids = held.map((one) => one.delivery_id).join()
+    await on.run(`update outbox.delivery set payload = null, payload_ref = 'r' where id in (${ids})`, [])
+    const [sha256, bytes] = ['0'.repeat(64), 2]
+    return pin(
+      on,
+      held.map(({ delivery_id: deliveryId, token }) => ({ deliveryId, token, sha256, bytes })),
+    )
+  },
   late: (on, held) => late(on, mixed(held.map((one) => ({ ...one, token: randomUUID() })))),
   mend: (on, held) =>
     mend(

@@ -4,16 +4,14 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import type { LoadAbout, LoadPayload, Poller, PollerGiven, ReleasedEvent } from '../../src/index.ts'
-import { enqueue, keysOf, putClinic, testPoller } from '../support/clinic.ts'
+import { enqueue, putClinic, testPoller } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
-import { gate, reset, silence, startPeer, status } from '../support/peer.ts'
+import { reset, silence, startPeer, status } from '../support/peer.ts'
 import { testSecretValue } from '../support/secret.ts'
-import { until } from '../support/until.ts'
 
 const db = await testDatabase()
 const peer = await startPeer()
 await putClinic(db, peer.url)
-await putClinic(db, peer.url, { name: 'other' })
 
 /** The app's store, and what was asked of it. */
 const store = new Map<string, string | Uint8Array>()
@@ -168,65 +166,6 @@ for (const [why, given, problem] of faults)
     await db.age(key, '2 seconds')
     assert.equal((await (await polling()).poller.runOnce()).delivered, 1)
   })
-
-test('a loader that hangs holds up nobody else, is aborted in time, and comes back after a pause', async () => {
-  const keys = keysOf('hung', 40)
-  for (const key of keys) await referred(key, key)
-  const held: AbortSignal[] = []
-  const { poller, released } = await polling({
-    ...{ slots: 4, leaseMs: 2_500, timeoutMs: 2_000, settleBudgetMs: 50, pollIntervalMs: 20 },
-    loadPayload: (ref, { signal }) => {
-      if (!ref.startsWith('hung')) return '[]'
-      held.push(signal)
-      return new Promise(() => {})
-    },
-  })
-  await poller.start()
-  await until('loads hang', () => held.length >= 4)
-  await enqueue(db, keysOf('beside', 20), { endpoint: 'other' })
-  for (const key of keysOf('beside-ref', 20)) await referred(key, key, { endpoint: 'other' })
-  const done = `select 1 from outbox.deliveries where endpoint = 'other' and key like 'beside%' and state = 'delivered'`
-  await until('the others are delivered', async () => (await db.query(done)).length === 40)
-  await until('one was given up', () => released.some(({ problem }) => problem?.includes('took too long')))
-  const late = held.filter((signal) => !signal.aborted).length
-  assert.ok(late <= 8, `${late} calls under way with 4 slots`)
-  assert.equal((await db.query(`select 1 from outbox.attempts where key like 'hung%'`)).length, 0)
-  // A stop gives back what is being loaded and waits for no loader.
-  await poller.stop()
-  assert.ok(held.every((signal) => signal.aborted))
-  assert.deepEqual(await db.query('select key from outbox.deliveries where lease_until is not null'), [])
-  await db.query(`delete from outbox.queue`)
-})
-
-test('a loader that heeds no signal is not called without bound, and serves again when it is well', async () => {
-  const keys = keysOf('deaf', 24)
-  for (const key of keys) await referred(key, key)
-  let [calls, rounds] = [0, 0]
-  const well = gate()
-  const { poller, released } = await polling({
-    ...{ slots: 4, leaseMs: 300, timeoutMs: 100, settleBudgetMs: 50 },
-    loadPayload: async () => {
-      calls++
-      await well.opened
-      return '[]'
-    },
-  })
-  const round = async () => {
-    rounds++
-    await db.query(`update outbox.queue set next_attempt_at = clock_timestamp() where token is null`)
-    await poller.runOnce()
-  }
-  const refused = () => released.filter(({ problem }) => problem?.includes('heed the signal')).length
-  while (refused() < 9 && rounds < 50) await round()
-  assert.equal(calls, 8, 'twice as many as slots')
-  assert.ok(refused() >= 9, `${refused()} were not tried`)
-  well.open()
-  const open = `select 1 from outbox.queue q join outbox.delivery d on d.id = q.delivery_id where d.key like 'deaf%'`
-  await until('all are delivered', async () => {
-    await round()
-    return (await db.query(open)).length === 0
-  })
-})
 
 test('an endpoint that ends its deliveries unsent asks for no payload', async () => {
   await putClinic(db, peer.url, { name: 'passed', keyWindowMs: 60_000, horizonMs: 60_000 })
