@@ -28,7 +28,10 @@ export function createPoller({
 }: PollerGiven): Poller {
   for (const [name, value] of Object.entries({ resolveSecret: resolve, loadPayload: load }))
     if (value !== undefined && typeof value !== 'function')
-      throw new OutledgerError('invalid_option', `option ${name} is a ${typeof value}; it must be a function`)
+      throw new OutledgerError(
+        'invalid_option',
+        `option ${name} is ${value === null ? 'null' : `a ${typeof value}`}; it must be a function`,
+      )
   const options = completeOptions(POLLER_OPTIONS, given)
   const { leaseMs, timeoutMs, settleBudgetMs } = options
   const leastMs = timeoutMs + settleBudgetMs + START_MS

@@ -93,6 +93,12 @@ const leases: readonly (readonly [why: string, more: Partial<PollerGiven>, probl
   ['a misspelt option', { leaseMS: 60_000 } as object, /^unknown option "leaseMS"; did you mean "leaseMs"\?$/],
   ['an option of an endpoint', { retryDelayMs: 5 } as object, /^unknown option "retryDelayMs"/],
   ['an option out of its range', { slots: 0 }, /^option slots is 0; it must be from 1 to 1000$/],
+  [
+    'a module as a loader',
+    { loadPayload: './store.mjs' } as object,
+    /^option loadPayload is a string; it must be a function$/,
+  ],
+  ['no resolver at all', { resolveSecret: null } as object, /^option resolveSecret is null; it must be a function$/],
   ['text as a number', { slots: '64' } as object, /^option slots is "64"; it must be a whole number from 1 to 1000$/],
 ]
 
