@@ -43,7 +43,7 @@ export class Crew {
   /** Start a process; resolves with what it said when it was ready. */
   async start(name: string, { file, args = [], env, ready }: Job): Promise<RegExpExecArray> {
     if (this.#closed) throw new Error(`${name} is not started: the demo is ending`)
-    const child = spawn(process.execPath, [...IMPORTS, file, ...args], {
+    const child = spawn(process.execPath, [...IMPORTS, file.replace(/\.ts$/, EXTENSION), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     })

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import postgres from 'postgres'
+import { program } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 const SERVER = process.env.OUTLEDGER_TEST_SERVER ?? ''
@@ -17,11 +18,12 @@ const folder = mkdtempSync(join(tmpdir(), 'outledger-demo-test-'))
 chmodSync(folder, 0o755)
 after(() => rmSync(folder, { recursive: true, force: true }))
 
+/** Its processes from the build: each would transpile itself otherwise. */
 function start(args: string[], env: Record<string, string> = {}) {
   const temp = mkdtempSync(join(folder, 'run-'))
   const mark = randomUUID()
   chmodSync(temp, 0o755)
-  const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/demo/main.ts', ...args], {
+  const child = spawn(process.execPath, [...program('scripts/demo/main'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, TMPDIR: temp, OUTLEDGER_DEMO_MARK: mark, ...env },
   })
