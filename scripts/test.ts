@@ -36,8 +36,14 @@ function build(folder: string): void {
   for (const name of ['drizzle', 'node_modules', 'package.json']) symlinkSync(realpathSync(name), join(folder, name))
 }
 
+/** Nothing has to outlive a crash, nor to be looked after while it lasts: each test file makes databases and drops them. */
+const SETTINGS = {
+  ...{ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' },
+  ...{ wal_level: 'minimal', max_wal_senders: '0', max_wal_size: '16GB', checkpoint_timeout: '1h' },
+}
+
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'outledger-tests-')))
-const embedded = process.env.DATABASE_URL ? null : await startPostgres({ fsync: 'off', full_page_writes: 'off' })
+const embedded = process.env.DATABASE_URL ? null : await startPostgres(SETTINGS)
 const server = embedded?.url ?? (process.env.DATABASE_URL as string)
 const template = `outledger_template_${process.pid}`
 const admin = postgres(server, { max: 1, onnotice: () => {} })

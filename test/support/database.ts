@@ -26,7 +26,7 @@ export async function testDatabase({ template = TEMPLATE }: { template?: string 
   await admin.unsafe(
     template === null
       ? `create database ${name} template template0 encoding 'UTF8'`
-      : `create database ${name} template ${template} strategy file_copy`,
+      : `create database ${name} template ${template} strategy wal_log`,
   )
   const sql = postgres(urlOf(name), { max: 10, fetch_types: false, onnotice: () => {} })
   after(async () => {
