@@ -150,6 +150,7 @@ export class Claiming {
     return this.#lease(
       (db, lease) => claimSuspect(db, { ...lease, ids }),
       (claimed) => this.#lanes.takenOne(claimed),
+      { probe: true },
     )
   }
 
@@ -196,7 +197,13 @@ export class Claiming {
     count(claimed)
     if (claimed.claims.length === 0) return 0
     this.#own.events.emit('claimed', { count: claimed.claims.length })
-    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs, probe }))
+    const leased = claimed.claims.map((row) => ({
+      claim: row,
+      token,
+      startedAt,
+      clockOffsetMs,
+      probe: probe && row.troubled,
+    }))
     try {
       // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
       await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))

@@ -116,12 +116,12 @@ export class Lanes {
 
   /** A due lane of an endpoint that is to be probed. Taken once: what comes of it, the next discovery tells. */
   probe(now: number): { readonly endpointId: number; readonly lane: number } | null {
-    for (const lane of this.#lanes.values()) {
-      if (!lane.halfOpen || !this.#isFor(lane, now)) continue
-      this.stop(lane.endpointId)
-      return lane
-    }
-    return null
+    const due = [...this.#lanes.values()].filter((lane) => lane.halfOpen && this.#isFor(lane, now))
+    // Another one each time: what is due in a lane may be nothing that a probe takes.
+    const lane = due[this.#round % due.length]
+    if (lane === undefined) return null
+    this.stop(lane.endpointId)
+    return lane
   }
 
   /** Nothing of this endpoint is due before the next discovery says so. */

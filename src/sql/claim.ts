@@ -68,11 +68,14 @@ export interface ClaimOptions extends LeaseOptions {
 /** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
 const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
 
-const open = (endpointId: string) => `(
+const open = (endpointId: string, circuit = 'e.tripped_until is null') => `(
     select true from outbox.endpoint e
     where e.id = ${endpointId} and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and e.tripped_until is null limit 1)`
+      and ${circuit} limit 1)`
+
+/** What is tried alone is let through like a probe, which passes it over: it may be all that an endpoint has left. */
+const openForOne = open('q.endpoint_id', '(e.tripped_until is null or e.tripped_until <= statement_timestamp())')
 
 const HEAD = `(q.ordering_key is null or not exists (
         select from outbox.queue h
@@ -108,7 +111,7 @@ const suspectPicked = `picked as materialized (
   select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
   from outbox.queue q
   where q.delivery_id = any ($5::text::bigint[]) and q.next_attempt_at <= statement_timestamp()
-    and ${suspect} and ${HEAD} and ${open('q.endpoint_id')}
+    and ${suspect} and ${HEAD} and ${openForOne}
   order by q.next_attempt_at
   limit 1
   for no key update skip locked
@@ -232,7 +235,7 @@ const suspectsText = `
 select q.delivery_id::text, q.endpoint_id, q.lane,
        least(2147483647, extract(epoch from statement_timestamp() - q.next_attempt_at) * 1000)::int as overdue_ms
 from outbox.queue q
-where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id')}
+where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${openForOne}
 order by q.next_attempt_at
 limit $1::text::int`
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { claimProbe } from '../../src/sql/claim.ts'
+import { claimProbe, suspects } from '../../src/sql/claim.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, expire, LANE, lease } from '../support/ledger.ts'
+import { add, addEndpoint, expire, LANE, lease, leaseSuspect } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -63,4 +63,23 @@ test('where nothing is due the pause is not touched; a probe that was lost is on
   assert.deepEqual(await db.query(`select number, outcome, reason from outbox.attempt`), [
     { number: 1, outcome: 'unknown', reason: 'worker_lost' },
   ])
+})
+
+test('a suspect is passed over by the probe, and let through by its own claim once the pause is over', async () => {
+  await db.query(
+    `update outbox.queue set lost = 2, next_attempt_at = clock_timestamp() - interval '1 s', token = null, leased_at = null, leased_by = null`,
+  )
+  const alone = async () => {
+    const found = await suspects(db, { limit: 10 })
+    const taken = await leaseSuspect(
+      db,
+      found.map((one) => one.delivery_id),
+    )
+    return [found.length > 0, taken.length]
+  }
+  await set(`tripped_until = clock_timestamp() + interval '1 s'`)
+  assert.deepEqual(await alone(), [false, 0])
+  await set(`tripped_until = clock_timestamp() - interval '1 s'`)
+  assert.deepEqual(await probe(), [])
+  assert.deepEqual(await alone(), [true, 1])
 })
