@@ -150,7 +150,6 @@ export class Claiming {
     return this.#lease(
       (db, lease) => claimSuspect(db, { ...lease, ids }),
       (claimed) => this.#lanes.takenOne(claimed),
-      { probe: true },
     )
   }
 
@@ -161,7 +160,6 @@ export class Claiming {
     return this.#lease(
       (db, lease) => claimProbe(db, { ...lease, ...probe }),
       (claimed) => this.#lanes.takenOne(claimed),
-      { probe: true },
     )
   }
 
@@ -182,7 +180,6 @@ export class Claiming {
   async #lease(
     take: (db: Executor, lease: LeaseOptions) => Promise<Claimed>,
     count: (claimed: Claimed) => void,
-    { probe = false } = {},
   ): Promise<number> {
     const { leaseMs, timeoutMs } = this.#own.options
     let token = ''
@@ -197,13 +194,7 @@ export class Claiming {
     count(claimed)
     if (claimed.claims.length === 0) return 0
     this.#own.events.emit('claimed', { count: claimed.claims.length })
-    const leased = claimed.claims.map((row) => ({
-      claim: row,
-      token,
-      startedAt,
-      clockOffsetMs,
-      probe: probe && row.troubled,
-    }))
+    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
     try {
       // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
       await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))

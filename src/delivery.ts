@@ -21,8 +21,6 @@ export interface LeasedClaim {
   readonly startedAt: number
   /** Add the monotonic clock to get the database's, in epoch milliseconds. */
   readonly clockOffsetMs: number
-  /** Let through alone, to see whether a tripped endpoint works again. */
-  readonly probe: boolean
   /** Of a delivery by reference, once it is loaded; `changed`: it is not what was pinned. */
   readonly loaded?: Buffer | 'changed'
 }
@@ -125,14 +123,14 @@ function neverAgain(leased: LeasedClaim, { endpoint, ...target }: Target | Broke
   )
 }
 
-function saidBy({ claim, probe }: LeasedClaim, endpoint: Target['endpoint'], facts: WireFacts, finding: Finding): Said {
+function saidBy({ claim }: LeasedClaim, endpoint: Target['endpoint'], facts: WireFacts, finding: Finding): Said {
   const sign = signOf(finding, facts.status)
   const { retryAfterMs, status } = facts
   return {
     endpointId: claim.endpoint_id,
     sign,
     backoffMs: backoffMs(finding, status, retryAfterMs, endpoint.retryDelayMs),
-    probe,
+    probe: claim.probe,
     troubled: claim.troubled,
     pardonMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
   }

@@ -114,14 +114,17 @@ export class Lanes {
     }
   }
 
-  /** A due lane of an endpoint that is to be probed. Taken once: what comes of it, the next discovery tells. */
-  probe(now: number): { readonly endpointId: number; readonly lane: number } | null {
+  /**
+   * The due lanes of an endpoint that is to be probed, for the first of them may have nothing but what is tried alone. Taken
+   * once: what comes of it, the next discovery tells.
+   */
+  probe(now: number): { readonly endpointId: number; readonly lanes: readonly number[] } | null {
     const due = [...this.#lanes.values()].filter((lane) => lane.halfOpen && this.#isFor(lane, now))
-    // Another one each time: what is due in a lane may be nothing that a probe takes.
-    const lane = due[this.#round % due.length]
-    if (lane === undefined) return null
-    this.stop(lane.endpointId)
-    return lane
+    const [first] = due
+    if (first === undefined) return null
+    const { endpointId } = first
+    this.stop(endpointId)
+    return { endpointId, lanes: due.filter((lane) => lane.endpointId === endpointId).map(({ lane }) => lane) }
   }
 
   /** Nothing of this endpoint is due before the next discovery says so. */

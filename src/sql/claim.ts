@@ -22,6 +22,8 @@ export interface Claim {
   readonly lane: number
   /** Something is held against its endpoint: failures, rejections or an open circuit. */
   readonly troubled: boolean
+  /** The circuit of its endpoint was open until now: let through alone, to see whether that works again. */
+  readonly probe: boolean
   /** Number of the attempt that this lease is for. */
   readonly number: number
   /** Attempts of the current budget, this one included. */
@@ -68,14 +70,11 @@ export interface ClaimOptions extends LeaseOptions {
 /** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
 const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
 
-const open = (endpointId: string, circuit = 'e.tripped_until is null') => `(
+const open = (endpointId: string, { trial = false } = {}) => `(
     select true from outbox.endpoint e
     where e.id = ${endpointId} and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and ${circuit} limit 1)`
-
-/** What is tried alone is let through like a probe, which passes it over: it may be all that an endpoint has left. */
-const openForOne = open('q.endpoint_id', '(e.tripped_until is null or e.tripped_until <= statement_timestamp())')
+      and (e.tripped_until is null${trial ? ' or e.tripped_until <= statement_timestamp()' : ''}) limit 1)`
 
 const HEAD = `(q.ordering_key is null or not exists (
         select from outbox.queue h
@@ -106,18 +105,26 @@ const lanesPicked = `want as materialized (
   limit $9::text::int
 )`
 
-// By id, so that nothing is walked through to find it.
+/** Whoever tries a circuit keeps the others away for the length of a lease. */
+const gated = (endpointId: string): string => `gated as (
+  update outbox.endpoint e
+  set tripped_until = clock_timestamp() + interval '1 millisecond' * ($1::text::int + greatest(0, coalesce(e.timeout_ms, 0) - $2::text::int))
+  where e.id = (${endpointId}) and exists (select from picked)
+)`
+
+// By id, so that nothing is walked through to find it. It may be all that there is to try a circuit with.
 const suspectPicked = `picked as materialized (
-  select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
+  select q.endpoint_id, q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
   from outbox.queue q
   where q.delivery_id = any ($5::text::bigint[]) and q.next_attempt_at <= statement_timestamp()
-    and ${suspect} and ${HEAD} and ${openForOne}
+    and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { trial: true })}
   order by q.next_attempt_at
   limit 1
   for no key update skip locked
-)`
+), ${gated(`select g.id from outbox.endpoint g
+    where g.id = (select p.endpoint_id from picked p) and g.tripped_until is not null for no key update skip locked`)}`
 
-// One delivery of an endpoint whose circuit was open until now: whoever comes first keeps the others away for the length of a lease.
+// One delivery of an endpoint whose circuit was open until now, from the first lane that has one.
 const probePicked = `gate as materialized (
   select e.id, e.timeout_ms from outbox.endpoint e
   where e.id = $5::text::int and e.tripped_until <= statement_timestamp() and e.paused_at is null
@@ -125,20 +132,17 @@ const probePicked = `gate as materialized (
   for no key update skip locked
 ), picked as materialized (
   select q.*
-  from gate g cross join lateral (
+  from gate g cross join unnest($6::text::smallint[]) as u(lane) cross join lateral (
     select q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
     from outbox.queue q
-    where q.endpoint_id = g.id and q.lane = $6::text::smallint
+    where q.endpoint_id = g.id and q.lane = u.lane
       and q.next_attempt_at >= '-infinity' and q.next_attempt_at <= statement_timestamp()
       and not ${suspect} and ${HEAD}
     order by q.next_attempt_at
     limit 1
     for no key update skip locked) q
-), gated as (
-  update outbox.endpoint e
-  set tripped_until = clock_timestamp() + interval '1 millisecond' * ($1::text::int + greatest(0, coalesce(e.timeout_ms, 0) - $2::text::int))
-  where e.id = (select g.id from gate g) and exists (select from picked)
-)`
+  limit 1
+), ${gated('select g.id from gate g')}`
 
 const leasing = (picked: string): string => `
 with ${picked}, ${lostAttempts('picked')}, leased as (
@@ -153,11 +157,11 @@ with ${picked}, ${lostAttempts('picked')}, leased as (
   where q.delivery_id = any (array(select p.delivery_id from picked p))
   returning q.*
 )
-select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.troubled, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
+select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.troubled, c.probe, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
        c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.pinned, c.correlation_id, c.traceparent
 from (select floor(date_part('epoch', statement_timestamp()) * 1000) as now_ms) t
 left join (
-  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.troubled, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
+  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.troubled, e.probe, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
          greatest(0, floor(date_part('epoch', l.leased_at - l.ready_at) * 1000)) as lag_ms,
          floor(date_part('epoch', l.leased_at - l.first_attempt_at) * 1000) as age_ms,
          floor(date_part('epoch', l.leased_at - l.maybe_applied_at) * 1000) as maybe_applied_ms,
@@ -167,7 +171,7 @@ left join (
          d.correlation_id, d.traceparent
   from leased l
   cross join lateral (
-    select e.version, e.failures > 0 or e.rejections > 0 or e.tripped_until is not null as troubled
+    select e.version, e.failures > 0 or e.rejections > 0 or e.tripped_until is not null as troubled, e.tripped_until is not null as probe
     from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
   cross join lateral (
     select d.key, d.type, d.payload, d.payload_ref, d.payload_sha256, d.correlation_id, d.traceparent
@@ -200,12 +204,12 @@ export function claimSuspect(
   return claimed(db, suspectText, options, [arrayLiteral(options.ids)])
 }
 
-/** Lease one due delivery of a lane whose endpoint's circuit was open until now; none where another probe is under way. */
+/** Lease one due delivery of these lanes of an endpoint whose circuit was open until now; none where another probe is under way. */
 export function claimProbe(
   db: Executor,
-  options: LeaseOptions & { readonly endpointId: number; readonly lane: number },
+  options: LeaseOptions & { readonly endpointId: number; readonly lanes: readonly number[] },
 ): Promise<Claimed> {
-  return claimed(db, probeText, options, [String(options.endpointId), String(options.lane)])
+  return claimed(db, probeText, options, [String(options.endpointId), arrayLiteral(options.lanes)])
 }
 
 async function claimed(db: Executor, text: string, options: LeaseOptions, values: string[]): Promise<Claimed> {
@@ -235,7 +239,7 @@ const suspectsText = `
 select q.delivery_id::text, q.endpoint_id, q.lane,
        least(2147483647, extract(epoch from statement_timestamp() - q.next_attempt_at) * 1000)::int as overdue_ms
 from outbox.queue q
-where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${openForOne}
+where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { trial: true })}
 order by q.next_attempt_at
 limit $1::text::int`
 

@@ -12,7 +12,7 @@ const clinic = await addEndpoint(db)
 
 const probe = async (on: Executor = db) => {
   const lease = { leaseMs: 30_000, timeoutMs: 20_000, token: randomUUID(), poller: 'p-1' }
-  const { claims } = await claimProbe(on, { endpointId: clinic.id, lane: LANE, ...lease })
+  const { claims } = await claimProbe(on, { endpointId: clinic.id, lanes: [LANE], ...lease })
   return claims.map(({ key }) => key)
 }
 const tripped = async (): Promise<number | null> => {

@@ -80,7 +80,7 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
   'claim of a suspect': (on, held) => claimSuspect(on, { ...wanted(), ids: held.map((one) => one.delivery_id) }),
   'claim of a probe': async (on) => {
     await on.run(`update outbox.endpoint set tripped_until = now() - interval '1 s' where id = ${ENDPOINTS}`, [])
-    return claimProbe(on, { ...wanted(), endpointId: ENDPOINTS, lane: LANE })
+    return claimProbe(on, { ...wanted(), endpointId: ENDPOINTS, lanes: [LANE] })
   },
   suspects: (on) => suspects(on, { limit: 100 }),
   settle: (on, held) => settle(on, mixed(held), 'p-1'),
