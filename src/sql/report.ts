@@ -40,7 +40,8 @@ with input as materialized (
 ), known as materialized (
   select i.*, e.name, e.class, e.failures, e.failing_since, e.rejections, e.trip_ms, e.tripped_until, e.backoff_until, e.paused_at,
          e.retry_delay_ms, t.now
-  from input i cross join lateral (select e.* from outbox.endpoint e where e.id = i.endpoint_id for no key update) e
+  from input i cross join lateral (
+    select e.* from outbox.endpoint e where e.id = i.endpoint_id and e.removed_at is null for no key update) e
   cross join lateral (select clock_timestamp() as now offset 0) t
 ), counted as materialized (
   select k.*, k.failed + case when k.succeeded then 0 else k.failures end as failures_now,

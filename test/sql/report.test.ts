@@ -133,3 +133,10 @@ test('two pollers that report at once are both counted', async () => {
   await b.commit()
   assert.deepEqual([(await row()).failures, (await row(two.id)).rejections], [5, 2])
 })
+
+test('an endpoint that is retired is not stopped any more: nothing could let go of what its last transactions leave', async () => {
+  await db.query('update outbox.endpoint set removed_at = clock_timestamp() where id = $1', two.id)
+  for (const letters of ['G', 'RRRRR', 'F'.repeat(20)])
+    await report(db, [say(letters, { endpointId: two.id, failingMs: 10_000, backoffMs: 1_000 })], 'p-1')
+  assert.deepEqual(await row(two.id), QUIET)
+})
