@@ -70,7 +70,8 @@ with input as materialized (
     select s.failures_now, s.since, s.rejections_now, s.trip_ms_now,
            case when s.succeeded then null
                 when s.trips then s.now + s.trip_ms_now * interval '1 millisecond'
-                when s.probe is not null then least(s.tripped_until, s.now) else s.tripped_until end,
+                when s.tripped_until is not null and s.probe is not null then least(s.tripped_until, s.now)
+                else s.tripped_until end,
            greatest(s.backoff_until, s.now + s.asked_ms * interval '1 millisecond'),
            case when s.pauses then s.now else e.paused_at end, case when s.pauses then s.why else e.paused_reason end
     from stopped s where s.endpoint_id = e.id)

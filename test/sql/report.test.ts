@@ -134,6 +134,14 @@ test('two pollers that report at once are both counted', async () => {
   assert.deepEqual([(await row()).failures, (await row(two.id)).rejections], [5, 2])
 })
 
+test('a probe that ends after the circuit was closed, by a person or another success, does not open it again', async () => {
+  for (const probe of ['failed', 'ended'] as const) {
+    await tell('F', { probe, failingMs: 1_000 })
+    assert.equal((await row()).tripped, null, probe)
+  }
+  assert.deepEqual(await row(), { ...QUIET, failures: 2, failing: -1 })
+})
+
 test('an endpoint that is retired is not stopped any more: nothing could let go of what its last transactions leave', async () => {
   await db.query('update outbox.endpoint set removed_at = clock_timestamp() where id = $1', two.id)
   for (const letters of ['G', 'RRRRR', 'F'.repeat(20)])
