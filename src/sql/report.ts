@@ -30,7 +30,7 @@ export interface Reported {
   readonly closed: boolean
 }
 
-// Rows of endpoint are locked in one order. Nobody else waits for them: claims and enqueue only read.
+// Rows of endpoint are locked in one order. Claims pass a locked one over or only read it, and enqueue only reads: neither waits.
 const text = `
 with input as materialized (
   select i.* from unnest($1::text::int[], $2::text::boolean[], $3::text::int[], $4::text::bigint[], $5::text::int[], $6::text::int[],
@@ -62,7 +62,7 @@ with input as materialized (
   select n.*, n.trip_ms_now is not null and (n.tripped_until is null or n.probe = 'failed') as trips,
          nullif(n.backoff_ms, 0) as asked_ms,
          case when n.gone then 'endpoint_rejects: gone'
-              else 'endpoint_rejects: ' || coalesce(n.reason, 'rejected') || ', ' || n.rejections_now || ' deliveries in a row' end as why
+              else 'endpoint_rejects: ' || coalesce(n.reason, 'rejected') || ', ' || greatest(n.rejections + n.lead, n.peak) || ' deliveries in a row' end as why
   from next n
 ), changed as (
   update outbox.endpoint e

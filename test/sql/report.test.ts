@@ -103,7 +103,11 @@ test('five rejections in a row pause it, with what and how often on record; deli
 })
 
 test('five in a row within one report pause it too, though a success follows', async () => {
-  assert.match((await tell('SRRRRRS')).paused ?? '', /^endpoint_rejects/)
+  const reason = { reason: 'auth_rejected' }
+  assert.equal((await tell('SRRRRRRSR', reason)).paused, 'endpoint_rejects: auth_rejected, 6 deliveries in a row')
+  await forgive(db)
+  await tell('RR')
+  assert.equal((await tell('RRRS', reason)).paused, 'endpoint_rejects: auth_rejected, 5 deliveries in a row')
 })
 
 // case C59
