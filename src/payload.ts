@@ -50,7 +50,7 @@ export class Loads {
   readonly #options: LoadsOptions
   /** By endpoint, those of each in the order in which they were begun. */
   readonly #running = new Map<number, Set<Load>>()
-  /** Calls by endpoint that were aborted and have not returned: each may hold memory and a connection of the app. */
+  /** Calls by endpoint since the last that went well that were aborted and have not returned: each may hold memory and a connection. */
   readonly #abandoned = new Map<number, number>()
   readonly #pins: Pinning[] = []
   #pinning = false

@@ -35,7 +35,7 @@ const LOAD_OPTIONS = {
   loadPayload: {
     type: 'string',
     default: null,
-    doc: 'Module whose function loadPayload, or default export, fetches the payloads that deliveries only refer to',
+    doc: 'Module whose default export, or one named as in createPoller, fetches the payloads that deliveries only refer to',
   },
 } as const
 
