@@ -45,6 +45,8 @@ export class Claiming {
   readonly #lookout: Lookout
   readonly #suspects = new Suspects()
   readonly #releases: Releases
+  /** When endpoints were stopped last: a claim that began before may have leased for them. */
+  readonly #stoppedAt = new Map<number, number>()
   #idleMs = 0
   /** Called when there is room again. */
   onRoom: (withinMs: number) => void = () => {}
@@ -203,12 +205,17 @@ export class Claiming {
       throw error
     }
     if (this.#own.stopping.aborted) this.#releases.unbegun(leased, 'shutdown')
-    else this.#slots.take(leased)
+    else {
+      const overtaken = leased.filter(({ claim }) => startedAt <= (this.#stoppedAt.get(claim.endpoint_id) ?? -1))
+      this.#releases.unbegun(overtaken, 'endpoint_stopped')
+      this.#slots.take(overtaken.length === 0 ? leased : leased.filter((one) => !overtaken.includes(one)))
+    }
     return leased.length
   }
 
   /** What is leased for a stopped endpoint would be sent to it all the same. */
   #stopped(endpointId: number): void {
+    this.#stoppedAt.set(endpointId, performance.now())
     this.#lanes.stop(endpointId)
     this.#releases.unbegun(this.#slots.withdraw(endpointId), 'endpoint_stopped')
   }
