@@ -154,12 +154,12 @@ export class Settler {
     if (suspect.length > 0) await this.#persist('mend', () => mend(this.#db, suspect))
   }
 
-  /** What an attempt found is too dear to wait for this: where the poller lacks the rights, it does without. */
+  /** What an attempt found is too dear to wait for this: where the poller lacks the rights, or somebody holds the endpoint, it does without. */
   async #judge(batch: readonly Pending[]): Promise<void> {
     await this.#health.judge(batch, (reports) =>
       this.#persist('report', () =>
         report(this.#db, reports, this.#name).catch((error) => {
-          if (isPassing(error) && !/^42...$/.test(codeOf(error))) throw error
+          if (isPassing(error) && !/^(42...|55P03)$/.test(codeOf(error))) throw error
           this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
           return []
         }),

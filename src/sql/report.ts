@@ -30,10 +30,13 @@ export interface Reported {
   readonly closed: boolean
 }
 
+/** While somebody keeps an endpoint locked, in a transaction of a person's say, the outcomes of all others wait so long at most. */
+const LOCK_MS = 1_000
+
 // Rows of endpoint are locked in one order. Claims pass a locked one over or only read it, and enqueue only reads: neither waits.
 const text = `
 with input as materialized (
-  select i.* from unnest($1::text::int[], $2::text::boolean[], $3::text::int[], $4::text::bigint[], $5::text::int[], $6::text::int[],
+  select i.*, set_config('lock_timeout', $17, true) from unnest($1::text::int[], $2::text::boolean[], $3::text::int[], $4::text::bigint[], $5::text::int[], $6::text::int[],
                          $7::text::int[], $8::text::boolean[], $9::text::bigint[], $10::text::text[], $11::text::text[])
     as i(endpoint_id, succeeded, failed, failing_ms, lead, peak, tail, gone, backoff_ms, probe, reason)
   order by i.endpoint_id
@@ -85,7 +88,7 @@ select s.endpoint_id, s.name, s.class, s.rejections, case when s.pauses then s.w
        s.succeeded and s.tripped_until is not null as closed
 from stopped s`
 
-/** Add reports to what is known, one for each endpoint. `poller` stands in the record of a pause. */
+/** Add reports to what is known, one for each endpoint. Fails with 55P03 where one stays locked. `poller` stands in the record of a pause. */
 export function report(db: Executor, reports: readonly EndpointReport[], poller: string): Promise<Reported[]> {
   const column = (of: (one: EndpointReport) => string | number | boolean | null) => arrayLiteral(reports.map(of))
   return db.run<Reported>(text, [
@@ -105,5 +108,6 @@ export function report(db: Executor, reports: readonly EndpointReport[], poller:
     String(TRIP.failures),
     String(TRIP.overMs),
     String(TRIP.probeMs),
+    String(LOCK_MS),
   ])
 }
