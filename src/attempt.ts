@@ -40,6 +40,8 @@ const TICK_MS = 20
 /** A connection that nobody waits for any more is given up after this; a request's own deadline may come sooner. */
 const CONNECT_LIMIT_MS = 10_000
 
+const poolKey = (origin: string, allowPrivate: boolean): string => `${origin} ${allowPrivate}`
+
 export class Sender {
   readonly #pools = new Map<string, Pool>()
   readonly #exchanges = new Set<Exchange>()
@@ -54,6 +56,8 @@ export class Sender {
     return new Promise((resolve) => {
       const done = (facts: WireFacts) => {
         this.#exchanges.delete(exchange)
+        // Any connection of this pool may lead to where this one led (RFC 9110 §15.5.20): the next attempt gets another.
+        if (facts.status === 421) this.#leave(request)
         resolve(facts)
       }
       const exchange = new Exchange(request, done, this.#onPhase)
@@ -69,6 +73,14 @@ export class Sender {
         exchange.finish('bad_config')
       }
     })
+  }
+
+  /** What is under way there ends as it would. */
+  #leave({ url, allowPrivate }: WireRequest): void {
+    const key = poolKey(url.origin, allowPrivate)
+    const pool = this.#pools.get(key)
+    this.#pools.delete(key)
+    pool?.close().catch(() => {})
   }
 
   /** Ends every request now; each is settled by what had been sent. */
@@ -93,7 +105,7 @@ export class Sender {
   }
 
   #pool(origin: string, allowPrivate: boolean): Pool {
-    const key = `${origin} ${allowPrivate}`
+    const key = poolKey(origin, allowPrivate)
     const known = this.#pools.get(key)
     if (known !== undefined) return known
     const lookup = allowPrivate ? anyLookup : publicLookup

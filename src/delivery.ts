@@ -184,7 +184,8 @@ function ended(
         reason,
         httpStatus,
         tookMs,
-        retryAfterCapped: facts.retryAfterMs !== null && facts.retryAfterMs > RETRY_AFTER_LIMIT_MS,
+        retryAfterCapped:
+          verdict === 'retry' && facts.retryAfterMs !== null && facts.retryAfterMs > RETRY_AFTER_LIMIT_MS,
         lagMs: claim.lag_ms,
         correlationId: claim.correlation_id,
         probe: said.probe,

@@ -19,7 +19,9 @@ export function logTo(poller: Poller, logger: Logger): void {
     if (e.verdict === 'delivered') logger.debug(e, 'delivered')
     else if (e.probe) logger.debug(e, 'probe failed')
     else if (e.verdict === 'retry')
-      seldom(`${e.endpoint} ${e.reason}`, (missed) => logger.info({ ...e, missed }, 'attempt failed, will be retried'))
+      seldom(`${e.endpoint} ${e.reason?.replace(/:.*/, '')}`, (missed) =>
+        logger.info({ ...e, missed }, 'attempt failed, will be retried'),
+      )
     // What does not pass by itself, and that somebody has to repair over there.
     const { endpoint, reason } = e
     if (reason?.startsWith('tls_'))

@@ -71,9 +71,15 @@ for (const [scheme, peer] of [
     assert.equal(peer.of(second).length, 1)
   })
 
-  test(`${scheme}: after a 421 the next attempt has a connection of its own`, async () => {
+  test(`${scheme}: after a 421 the next attempt has a connection of its own, whatever others are kept`, async () => {
     const name = `${scheme}-421`
     await putClinic(db, peer.url, { name, retryDelayMs: 0 })
+    // Other connections that are kept may lead to the same place.
+    const warm = keysOf(`${name}-warm`, 3)
+    for (const key of warm) peer.meet(key, answer(200))
+    await enqueue(db, warm, { endpoint: name })
+    const sent = () => warm.flatMap((key) => peer.of(key))
+    await until('some connections are kept', async () => (await poller.runOnce()) && sent().length === 3)
     peer.meet(name, answer(421), answer(200))
     await enqueue(db, [name], { endpoint: name })
     await until('both attempts', async () => (await poller.runOnce()) && (await attempts(name)).length === 2)
