@@ -132,6 +132,7 @@ export class Claiming {
     if (this.#suspects.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimSuspect() : null
     const probed = await this.#claimProbe()
     const together = await this.#claimTogether()
+    this.#suspects.othersClaimed()
     const claimed = together === null && probed === 0 ? null : probed + (together ?? 0)
     // Nothing else to do: it need not wait for its turn.
     return claimed === 0 && this.#suspects.waiting && this.#isEmpty() ? this.#claimSuspect() : claimed

@@ -12,9 +12,12 @@ export class Suspects {
   /** On this process's monotonic clock: since when the process has been emptied; null: it is not. */
   #since: number | null = null
   #restUntil = Number.NEGATIVE_INFINITY
+  /** What became of the others since the last turn: nothing, looked for, or claimed. A short turn leaves them no time for that. */
+  #others: 'forgotten' | 'looked for' | 'claimed' = 'claimed'
 
   /** Those that this poller may try now; the next look brings them again while they are there. */
   learn(suspects: readonly Suspect[], mayTake: (suspect: Suspect) => boolean): void {
+    if (this.#others === 'forgotten') this.#others = 'looked for'
     this.#ids = suspects.filter(mayTake).map(({ delivery_id }) => delivery_id)
   }
 
@@ -29,7 +32,7 @@ export class Suspects {
 
   /** Shall nothing more be claimed until one of them has had its turn? */
   mayEmpty(now: number): boolean {
-    const shall = this.waiting && now >= this.#restUntil
+    const shall = this.waiting && now >= this.#restUntil && this.#others === 'claimed'
     this.#since = shall ? (this.#since ?? now) : null
     return shall
   }
@@ -43,9 +46,15 @@ export class Suspects {
     return ids
   }
 
+  /** Of the others was claimed what there was room for. */
+  othersClaimed(): void {
+    if (this.#others === 'looked for') this.#others = 'claimed'
+  }
+
   /** Its turn is over. */
   end(now: number): void {
     this.#running = false
+    this.#others = 'forgotten'
     this.#restUntil = now + (now - (this.#since ?? now))
     this.#since = null
   }
