@@ -6,7 +6,7 @@ import { program } from '../support/process.ts'
 
 // The short form of `npm run ledger-equals-wire`; a failure says its seed, and is repeated with it.
 test('after a random run with killed pollers and a broken database line the ledger equals the wire', async (t) => {
-  const args = [...program('scripts/ledger-equals-wire/main'), '--attempts', '1000']
+  const args = [...program('scripts/ledger-equals-wire/main'), '--attempts', '800']
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, DATABASE_URL: process.env.OUTLEDGER_TEST_SERVER },

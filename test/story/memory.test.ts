@@ -15,9 +15,10 @@ async function peakMb(rows: number): Promise<number> {
   // Neither the endpoint nor its lanes are the limit: the slots are.
   await putClinic(db, peer.url, { concurrency: 10_000, partitions: 8 })
   await db.query(
-    `with p as materialized (select '{"pad":"' || repeat('x', 10240) || '"}' as text), d as (
+    `with t as materialized (select '{"pad":"' || repeat('x', 10240) || '"}' as text),
+     p as materialized (select text::json as payload, sha256(text::bytea) as sha, length(text) as bytes from t), d as (
        insert into outbox.delivery (key, endpoint_id, lane, type, payload, payload_sha256, payload_bytes, discovered_by, scheduled_at)
-       select 'big-' || i, 1, 1024 + i % 8, 'eligibility.changed', p.text::json, sha256(p.text::bytea), length(p.text), 'app', now()
+       select 'big-' || i, 1, 1024 + i % 8, 'eligibility.changed', p.payload, p.sha, p.bytes, 'app', now()
        from p, generate_series(1, $1::text::int) i returning id, lane)
      insert into outbox.queue (delivery_id, next_attempt_at, endpoint_id, lane) select id, now(), 1, lane from d`,
     String(rows),
