@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { gate, startPeer, when } from './support/peer.ts'
+import { waiting } from './support/session.ts'
 import { until } from './support/until.ts'
 
 /** As two losses in a row have left it. */
@@ -46,7 +47,7 @@ test('it waits until what was in flight has ended and is written, and what comes
   await twoRounds(db)
   await enqueue(db, keysOf('after', 5))
   first.open()
-  await until('its settle waits', async () => (await db.query('select 1 from pg_locks where not granted')).length > 0)
+  await until('its settle waits', async () => (await waiting(db)).length > 0)
   await twoRounds(db)
   assert.equal(peer.received.length, 1, 'answered, not written')
   held.open()

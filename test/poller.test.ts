@@ -143,7 +143,12 @@ test('what a claim had just leased when stop came goes back uncharged', async ()
   await poller.start()
   await until(
     'a claim waits for the lock',
-    async () => (await db.query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)).length === 1,
+    async () =>
+      (
+        await db.query(
+          `select 1 from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())`,
+        )
+      ).length === 1,
   )
   const stopped = poller.stop()
   held.open()

@@ -49,3 +49,9 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
     },
   }
 }
+
+/** Locks that somebody waits for in this database; the other tests have the same server. */
+export const waiting = (db: TestDatabase) =>
+  db.query(
+    'select 1 from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
+  )
