@@ -27,10 +27,11 @@ await once(inside, 'listening')
 after(() => inside.close())
 const { port } = inside.address() as AddressInfo
 
+const databasePort = Number(new URL(db.url).port)
 const dialled: string[] = []
 subscribe('net.client.socket', (message) => {
   const { socket } = message as { socket: Socket }
-  socket.on('connectionAttempt', (address: string) => dialled.push(address))
+  socket.on('connectionAttempt', (address: string, port: number) => port !== databasePort && dialled.push(address))
 })
 
 const LOOPBACK = [
