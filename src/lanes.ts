@@ -1,8 +1,9 @@
 // Which lanes are mine, which of them are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
 import { isOwner, nameHash } from './core/rendezvous.ts'
 import { capOf, isQuick, keyOf, type Lane, newLane } from './lane.ts'
-import type { Claimed, LaneWish, Suspect } from './sql/claim.ts'
+import type { Claimed, LaneWish } from './sql/claim.ts'
 import type { LaneRow } from './sql/discover.ts'
+import type { Suspect } from './sql/suspects.ts'
 
 /** Lanes asked for in one claim. */
 const WISHES_LIMIT = 256

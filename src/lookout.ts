@@ -1,9 +1,9 @@
 // Heartbeat and discovery, from the loop that claims: a poller that hangs there stops beating, and is seen to be dead.
 import type { Lanes } from './lanes.ts'
-import { suspects } from './sql/claim.ts'
 import { discover, type LaneRow } from './sql/discover.ts'
 import type { Executor } from './sql/executor.ts'
 import { beat } from './sql/heartbeat.ts'
+import { suspects } from './sql/suspects.ts'
 import { SUSPECTS_LIMIT, type Suspects } from './suspects.ts'
 import { VERSION } from './version.ts'
 

@@ -73,7 +73,7 @@ export class Releases {
     const { name = null, class: kind = null } = target?.endpoint ?? {}
     const why: Omit<ReleasedEvent, 'count'> = { reason, delayMs, endpoint: name, class: kind, problem: known ?? broken }
     this.#settler.release(
-      leased.map(({ claim, token }) => ({ deliveryId: claim.delivery_id, token })),
+      leased.map(({ claim, token }) => ({ deliveryId: claim.delivery_id, token, probe: claim.probe })),
       why,
     )
   }

@@ -1,7 +1,7 @@
 // Deliveries that may have ended their process are tried alone: the process is emptied for one of them, and afterwards the
 // others have as long as it took. Alone means that a crash can be charged to nobody else: nothing else is leased here,
 // and every outcome is written.
-import type { Suspect } from './sql/claim.ts'
+import type { Suspect } from './sql/suspects.ts'
 
 /** Looked up at a time. */
 export const SUSPECTS_LIMIT = 100

@@ -133,8 +133,8 @@ test('leases go back uncharged and after the delay, and only under their token',
   const [mine, other] = results
   assert.ok(mine && other)
   const why = { reason: 'secret_unavailable', delayMs: 5_000, endpoint: 'clinic', class: 'default', problem: 'set it' }
-  settler.release([mine], why)
-  settler.release([{ ...other, token: randomUUID() }], why)
+  settler.release([{ ...mine, probe: false }], why)
+  settler.release([{ ...other, token: randomUUID(), probe: false }], why)
   await settler.flush()
   assert.equal(settler.counts().released, 1)
   assert.deepEqual(
@@ -169,7 +169,11 @@ test('after the end nothing is begun, and flush returns', async () => {
   const results = await leased(keysOf('ended', 2))
   ending.abort()
   for (const result of results) settler.push(result)
-  settler.release(results, { reason: 'shutdown', delayMs: 0, endpoint: null, class: null, problem: null })
+  const why = { reason: 'shutdown', delayMs: 0, endpoint: null, class: null, problem: null }
+  settler.release(
+    results.map((result) => ({ ...result, probe: false })),
+    why,
+  )
   await settler.flush()
   assert.deepEqual(await states('ended'), [{ state: 'leased', n: 2 }])
   assert.deepEqual(told, [])

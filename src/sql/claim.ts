@@ -68,15 +68,15 @@ export interface ClaimOptions extends LeaseOptions {
 }
 
 /** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
-const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
+export const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
 
-const open = (endpointId: string, { trial = false } = {}) => `(
+export const open = (endpointId: string, { trial = false } = {}) => `(
     select true from outbox.endpoint e
     where e.id = ${endpointId} and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
       and (e.tripped_until is null${trial ? ' or e.tripped_until <= statement_timestamp()' : ''}) limit 1)`
 
-const HEAD = `(q.ordering_key is null or not exists (
+export const HEAD = `(q.ordering_key is null or not exists (
         select from outbox.queue h
         where h.endpoint_id = q.endpoint_id and h.ordering_key = q.ordering_key and h.delivery_id < q.delivery_id))`
 
@@ -112,17 +112,23 @@ const gated = (endpointId: string): string => `gated as (
   where e.id = (${endpointId}) and exists (select from picked)
 )`
 
-// By id, so that nothing is walked through to find it. It may be all that there is to try a circuit with.
-const suspectPicked = `picked as materialized (
+// By id, so that nothing is walked through to find it. It may be all that there is to try a circuit with, and is then its probe.
+const suspectPicked = `gate as materialized (
+  select e.id from outbox.endpoint e
+  where e.id = any (array(select q.endpoint_id from outbox.queue q where q.delivery_id = any ($5::text::bigint[])))
+    and e.tripped_until <= statement_timestamp()
+  order by e.id
+  for no key update skip locked
+), picked as materialized (
   select q.endpoint_id, q.delivery_id, q.attempts, q.token, q.leased_at, q.leased_by, q.ready_at
   from outbox.queue q
   where q.delivery_id = any ($5::text::bigint[]) and q.next_attempt_at <= statement_timestamp()
-    and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { trial: true })}
+    and ${suspect} and ${HEAD}
+    and (${open('q.endpoint_id')} or q.endpoint_id = any (array(select g.id from gate g)) and ${open('q.endpoint_id', { trial: true })})
   order by q.next_attempt_at
   limit 1
   for no key update skip locked
-), ${gated(`select g.id from outbox.endpoint g
-    where g.id = (select p.endpoint_id from picked p) and g.tripped_until is not null for no key update skip locked`)}`
+), ${gated('select p.endpoint_id from picked p where p.endpoint_id = any (array(select g.id from gate g))')}`
 
 // One delivery of an endpoint whose circuit was open until now, from the first lane that has one.
 const probePicked = `gate as materialized (
@@ -225,25 +231,4 @@ async function claimed(db: Executor, text: string, options: LeaseOptions, values
   const first = rows[0]
   if (first === undefined) throw new Error('claim returned no clock')
   return { nowMs: first.now_ms, claims: first.delivery_id === null ? [] : rows }
-}
-
-export interface Suspect {
-  readonly delivery_id: string
-  readonly endpoint_id: number
-  readonly lane: number
-  readonly overdue_ms: number
-}
-
-// Only rows with a loss are in the index queue_lost, and those are few.
-const suspectsText = `
-select q.delivery_id::text, q.endpoint_id, q.lane,
-       least(2147483647, extract(epoch from statement_timestamp() - q.next_attempt_at) * 1000)::int as overdue_ms
-from outbox.queue q
-where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { trial: true })}
-order by q.next_attempt_at
-limit $1::text::int`
-
-/** Due deliveries that have to be tried alone, the longest due first. */
-export function suspects(db: Executor, { limit }: { limit: number }): Promise<Suspect[]> {
-  return db.run<Suspect>(suspectsText, [String(limit)])
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { claimProbe, suspects } from '../../src/sql/claim.ts'
+import { claimProbe } from '../../src/sql/claim.ts'
 import type { Executor } from '../../src/sql/executor.ts'
+import { release } from '../../src/sql/release.ts'
+import { suspects } from '../../src/sql/suspects.ts'
 import { testDatabase } from '../support/database.ts'
 import { add, addEndpoint, expire, LANE, lease, leaseSuspect } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
@@ -10,9 +12,9 @@ import { begin } from '../support/session.ts'
 const db = await testDatabase()
 const clinic = await addEndpoint(db)
 
+const LEASE = { leaseMs: 30_000, timeoutMs: 20_000, poller: 'p-1' }
 const probe = async (on: Executor = db) => {
-  const lease = { leaseMs: 30_000, timeoutMs: 20_000, token: randomUUID(), poller: 'p-1' }
-  const { claims } = await claimProbe(on, { endpointId: clinic.id, lanes: [LANE], ...lease })
+  const { claims } = await claimProbe(on, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token: randomUUID() })
   return claims.map(({ key }) => key)
 }
 const tripped = async (): Promise<number | null> => {
@@ -20,6 +22,10 @@ const tripped = async (): Promise<number | null> => {
     'select round(extract(epoch from tripped_until - clock_timestamp()))::int as s from outbox.endpoint',
   )
   return row?.s ?? null
+}
+const idOf = async (key: string): Promise<string> => {
+  const [row] = await db.query<{ id: string }>('select id::text from outbox.delivery where key = $1', key)
+  return row?.id ?? assert.fail(key)
 }
 const set = (what: string) => db.query(`update outbox.endpoint set ${what}`)
 
@@ -82,4 +88,63 @@ test('a suspect is passed over by the probe, and let through by its own claim on
   await set(`tripped_until = clock_timestamp() - interval '1 s'`)
   assert.deepEqual(await probe(), [])
   assert.deepEqual(await alone(), [true, 1])
+})
+
+test('of a suspect and a probe that are claimed at once one gets through, whichever is first, and neither waits', async () => {
+  await db.query(
+    `update outbox.queue set lost = case when delivery_id = $1 then 2 else 0 end, token = null, leased_at = null, leased_by = null,
+       next_attempt_at = clock_timestamp() - interval '1 s'`,
+    await idOf('a'),
+  )
+  const suspect = async (on: Executor) => (await leaseSuspect(on, [await idOf('a')])).length
+  const single = async (on: Executor) => (await probe(on)).length
+  for (const [one, other] of [
+    [suspect, single],
+    [single, suspect],
+  ] as const) {
+    await set(`tripped_until = clock_timestamp() - interval '1 s'`)
+    const [first, second] = [await begin(db), await begin(db)]
+    assert.deepEqual([await one(first), await other(second)], [1, 0])
+    await Promise.all([first.rollback(), second.rollback()])
+  }
+})
+
+test('a probe that goes back unsent lets the next one follow as soon as itself, one that is no longer held does not', async () => {
+  await db.query(
+    `update outbox.queue set lost = 0, token = null, leased_at = null, leased_by = null, next_attempt_at = clock_timestamp() - interval '1 s'`,
+  )
+  await set(`tripped_until = clock_timestamp() - interval '1 s'`)
+  const token = randomUUID()
+  const { claims } = await claimProbe(db, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token })
+  const [taken] = claims.map((claim) => ({ deliveryId: claim.delivery_id, token, probe: claim.probe }))
+  assert.equal(await tripped(), 30)
+  await release(db, [{ ...taken!, token: randomUUID() }], { delayMs: 0 })
+  assert.equal(await tripped(), 30)
+  await release(db, [{ ...taken!, probe: false }], { delayMs: 0 })
+  assert.equal(await tripped(), 30, 'another one holds the gate')
+  const again = await claimProbe(db, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token: randomUUID() })
+  assert.deepEqual(again.claims, [])
+  await set(`tripped_until = clock_timestamp() - interval '1 s'`)
+  const next = randomUUID()
+  const { claims: mine } = await claimProbe(db, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token: next })
+  const lease = { deliveryId: mine[0]!.delivery_id, token: next, probe: true }
+  await release(db, [lease], { delayMs: 7_000 })
+  assert.equal(await tripped(), 7)
+})
+
+test('a probe that goes back while a person keeps the endpoint locked waits for nobody, and a closed circuit stays closed', async () => {
+  for (const closed of [false, true]) {
+    await db.query(
+      `update outbox.queue set token = null, leased_at = null, leased_by = null, next_attempt_at = clock_timestamp() - interval '1 s'`,
+    )
+    await set(`tripped_until = clock_timestamp() - interval '1 s'`)
+    const token = randomUUID()
+    const { claims } = await claimProbe(db, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token })
+    const person = await begin(db)
+    if (closed) await set('tripped_until = null')
+    else await person.run('select from outbox.endpoint for update', [])
+    const given = await release(db, [{ deliveryId: claims[0]!.delivery_id, token, probe: true }], { delayMs: 0 })
+    await person.rollback()
+    assert.deepEqual([given.length, await tripped()], closed ? [1, null] : [1, 30])
+  }
 })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { get, list } from '../../src/look.ts'
 import { KEYS_PER_PAGE, PURGE_BATCH } from '../../src/maintenance.ts'
-import { type ClaimOptions, claim, claimProbe, claimSuspect, suspects } from '../../src/sql/claim.ts'
+import { type ClaimOptions, claim, claimProbe, claimSuspect } from '../../src/sql/claim.ts'
 import { discover } from '../../src/sql/discover.ts'
 import type { Executor } from '../../src/sql/executor.ts'
 import { beat, forgetDead } from '../../src/sql/heartbeat.ts'
@@ -14,6 +14,7 @@ import { promote } from '../../src/sql/promote.ts'
 import { purge } from '../../src/sql/purge.ts'
 import { release } from '../../src/sql/release.ts'
 import { settle } from '../../src/sql/settle.ts'
+import { suspects } from '../../src/sql/suspects.ts'
 import {
   addDeliveries,
   addEndpoints,
@@ -26,7 +27,7 @@ import {
 } from '../support/backlog.ts'
 import { testDatabase } from '../support/database.ts'
 import { inputsOf, MODES, nodesOf, type PlanNode, plansOf, timesOf } from '../support/explain.ts'
-import { GONE, LANE, type Leased, RETRY, result } from '../support/ledger.ts'
+import { GONE, given, LANE, type Leased, RETRY, result } from '../support/ledger.ts'
 
 const ROWS = 500_000
 const DUE = 1_000
@@ -84,12 +85,7 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
   },
   suspects: (on) => suspects(on, { limit: 100 }),
   settle: (on, held) => settle(on, mixed(held), 'p-1'),
-  release: (on, held) =>
-    release(
-      on,
-      held.map(({ delivery_id: deliveryId, token }) => ({ deliveryId, token })),
-      { delayMs: 0 },
-    ),
+  release: (on, held) => release(on, held.map(given), { delayMs: 0 }),
   pin: async (on, held) => {
     const ids = held.map((one) => one.delivery_id).join()
     await on.run(`update outbox.delivery set payload = null, payload_ref = 'r' where id in (${ids})`, [])

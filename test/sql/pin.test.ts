@@ -8,7 +8,7 @@ import { pin } from '../../src/sql/pin.ts'
 import { gaps } from '../../src/sql/reconcile.ts'
 import { release } from '../../src/sql/release.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, type Leased, lease, message } from '../support/ledger.ts'
+import { add, addEndpoint, given, type Leased, lease, message } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -48,11 +48,7 @@ test('the first digest is kept, whoever comes later learns it, and the next clai
     { sha256: A, bytes: 7 },
     { sha256: B, bytes: 8 },
   ])
-  await release(
-    db,
-    leased.map(({ delivery_id: deliveryId, token }) => ({ deliveryId, token })),
-    { delayMs: 0 },
-  )
+  await release(db, leased.map(given), { delayMs: 0 })
   const again = await lease(db, endpoint)
   assert.deepEqual(
     again.map((one) => [one.key, one.pinned]).toSorted(),

@@ -9,7 +9,7 @@ import { purge } from '../../src/sql/purge.ts'
 import { release } from '../../src/sql/release.ts'
 import { settle } from '../../src/sql/settle.ts'
 import { testDatabase } from '../support/database.ts'
-import { addEndpoint, GONE, lease, RETRY, result } from '../support/ledger.ts'
+import { addEndpoint, GONE, given, lease, RETRY, result } from '../support/ledger.ts'
 import { touchedBy } from '../support/plan.ts'
 
 const db = await testDatabase()
@@ -88,7 +88,7 @@ test('settle, release, late and mend touch only their batch', async () => {
         'p-1',
       ),
     )
-  const leases = held.map(({ delivery_id: deliveryId, token }) => ({ deliveryId, token }))
+  const leases = held.map(given)
   await bounded('release', (executor) => release(executor, leases, { delayMs: 0 }))
   const results = lost.map((claim) => result(claim))
   await bounded('late', async (executor) => late(executor, results))

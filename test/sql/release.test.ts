@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { release } from '../../src/sql/release.ts'
 import { settle } from '../../src/sql/settle.ts'
 import { testDatabase } from '../support/database.ts'
-import { add, addEndpoint, expire, type Leased, lease, result, TIMEOUT } from '../support/ledger.ts'
+import { add, addEndpoint, expire, given, type Leased, lease, result, TIMEOUT } from '../support/ledger.ts'
 import { begin } from '../support/session.ts'
 
 const db = await testDatabase()
@@ -21,7 +21,6 @@ const row = async ({ delivery_id }: Leased) =>
     )
   )[0]
 
-const given = ({ delivery_id: deliveryId, token }: Leased) => ({ deliveryId, token })
 const FREE = { token: null, leased_at: null, leased_by: null }
 
 test('a lease given back is not charged: the delivery is as it was, due after the delay', async () => {

@@ -33,7 +33,7 @@ test('50 leases for one slot: what would start too late is given back uncharged,
   const [lanes, targets, events] = [new Lanes(options), new Targets(resolveSecret), new Events()]
   const settler = new Settler({ db, name: options.name, events, signal: new AbortController().signal })
   const lease = (leased: { claim: { delivery_id: string }; token: string }) => [
-    { deliveryId: leased.claim.delivery_id, token: leased.token },
+    { deliveryId: leased.claim.delivery_id, token: leased.token, probe: false },
   ]
   const NOBODY = { delayMs: 0, endpoint: null, class: null, problem: null }
   const slots = new Slots({

@@ -6,6 +6,7 @@ import type { EndpointRow, EndpointSettings } from '../../src/sql/endpoint.ts'
 import { putEndpoint } from '../../src/sql/endpoint-put.ts'
 import { type EnqueueRow, enqueue } from '../../src/sql/enqueue.ts'
 import type { Executor } from '../../src/sql/executor.ts'
+import type { Lease } from '../../src/sql/release.ts'
 import type { Result } from '../../src/sql/settle.ts'
 import type { TestDatabase } from './database.ts'
 
@@ -90,6 +91,9 @@ export async function leaseSuspect(db: Executor, ids: readonly string[]): Promis
   const { claims } = await claimSuspect(db, { ids, leaseMs: 30_000, timeoutMs: 20_000, token, poller: 'p-1' })
   return claims.map((row) => ({ ...row, token }))
 }
+
+/** This lease, as it is given back. */
+export const given = ({ delivery_id: deliveryId, token, probe }: Leased): Lease => ({ deliveryId, token, probe })
 
 /** A plain 200 for this lease, or what `more` says. */
 export const result = ({ delivery_id, number, token }: Leased, more: Partial<Result> = {}): Result => ({
