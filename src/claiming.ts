@@ -230,7 +230,6 @@ export class Claiming {
       if (httpStatus === 401 || httpStatus === 403) this.#targets.doubt(said.endpointId)
       this.#releases.attempted(leased)
       this.#own.settler.push(ended.result)
-      this.#own.events.emit('attempt', ended.result.event)
     }
     this.onRoom(GATHER_MS)
   }

@@ -4,7 +4,7 @@ import { RETRY_AFTER_LIMIT_MS, retryDelayMs } from './core/backoff.ts'
 import { type Finding, findingOf } from './core/classify.ts'
 import { excerptOf } from './core/excerpt.ts'
 import { backoffMs, signOf } from './core/health.ts'
-import { settlementOf } from './core/settlement.ts'
+import { isExhausted, settlementOf } from './core/settlement.ts'
 import { suspicionOf } from './core/suspicion.ts'
 import type { AttemptEvent } from './events.ts'
 import { headersOf } from './headers.ts'
@@ -98,7 +98,7 @@ function judged(leased: LeasedClaim, { endpoint, ...target }: Target | BrokenTar
     retryAfterMs: facts.retryAfterMs,
   }
   const settlement = settlementOf({ outcome, verdict, reason: finding.reason }, standing, endpoint, Math.random())
-  const said = saidBy(leased, endpoint, facts, finding)
+  const said = saidBy(leased, endpoint, facts, finding, isExhausted(standing, endpoint))
   return ended(leased, endpoint, 'url' in target ? target.url.host : null, facts, finding, settlement, said)
 }
 
@@ -119,20 +119,28 @@ function neverAgain(leased: LeasedClaim, { endpoint, ...target }: Target | Broke
     facts,
     { outcome: 'unknown', reason },
     { verdict, delayMs: 0, endReason: reason },
-    { ...saidBy(leased, endpoint, facts, { outcome: 'unknown', verdict: 'dead', reason }), sign: 'nothing' },
+    { ...saidBy(leased, endpoint, facts, { outcome: 'unknown', verdict: 'dead', reason }, false), sign: 'nothing' },
   )
 }
 
-function saidBy({ claim }: LeasedClaim, endpoint: Target['endpoint'], facts: WireFacts, finding: Finding): Said {
+function saidBy(
+  { claim }: LeasedClaim,
+  endpoint: Target['endpoint'],
+  facts: WireFacts,
+  finding: Finding,
+  exhausted: boolean,
+): Said {
   const sign = signOf(finding, facts.status)
   const { retryAfterMs, status } = facts
   return {
     endpointId: claim.endpoint_id,
+    version: claim.endpoint_version,
     sign,
     backoffMs: backoffMs(finding, status, retryAfterMs, endpoint.retryDelayMs),
     probe: claim.probe,
     troubled: claim.troubled,
     pardonMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
+    exhausted,
   }
 }
 

@@ -1,6 +1,6 @@
 // What a batch of attempts says of its endpoints is written before the batch is settled: the rejections that pause an endpoint
 // decide which deliveries end. While all is well nothing is said.
-import { pardoned, reportOf, type Sign } from './core/health.ts'
+import { isRejected, pardoned, reportOf, type Sign } from './core/health.ts'
 import type { Verdict } from './core/state.ts'
 import type { Events } from './events.ts'
 import type { EndpointReport, Reported } from './sql/report.ts'
@@ -8,6 +8,8 @@ import type { EndpointReport, Reported } from './sql/report.ts'
 /** What an attempt says of its endpoint. */
 export interface Said {
   readonly endpointId: number
+  /** Of the endpoint when it was claimed: what was begun before a change says nothing of what has been changed. */
+  readonly version: number
   readonly sign: Sign
   /** Asked for by the receiver, for all deliveries; 0: nothing. */
   readonly backoffMs: number
@@ -17,6 +19,8 @@ export interface Said {
   readonly troubled: boolean
   /** Until the next attempt, should the delivery not end though it was rejected. */
   readonly pardonMs: number
+  /** Its budget or its horizon is used up. */
+  readonly exhausted: boolean
 }
 
 export interface Judged {
@@ -43,21 +47,25 @@ export class Health {
     this.#options = options
   }
 
-  /** Reports what there is to report, and keeps alive what a paused endpoint rejected. */
+  /**
+   * Reports what there is to report, and keeps alive what a paused endpoint rejected. `write` answers nothing of an endpoint
+   * that it could not write, or that has been changed since: no pause would come of that, however many were rejected.
+   */
   async judge(batch: readonly Judged[], write: (reports: EndpointReport[]) => Promise<Reported[]>): Promise<void> {
     const groups = this.#groups(batch)
     if (groups.size === 0) return
     const now = performance.now()
-    const known = await write([...groups].map(([id, group]) => reportedOf(id, group, now)))
-    for (const one of known) {
-      const group = groups.get(one.endpoint_id) ?? []
-      const spared = pardoned(
-        group.map(({ said }) => said.sign),
-        one.rejections,
-      )
-      for (const [i, result] of group.entries())
-        if (spared[i]) Object.assign(result, { verdict: 'retry', delayMs: result.said.pardonMs, endReason: null })
-      this.#tell(one)
+    const told = await write([...groups].map(([id, group]) => reportedOf(id, newest(group), now)))
+    const known = new Map(told.map((one) => [one.endpoint_id, one]))
+    for (const [id, group] of groups) {
+      const one = known.get(id)
+      const counted = one === undefined ? [] : newest(group)
+      const signs = counted.map(({ said }) => said.sign)
+      const spared = pardoned(signs, one?.rejections ?? 0)
+      for (const [i, result] of counted.entries()) if (spared[i]) spare(result)
+      for (const result of group)
+        if (isRejected(result.said.sign) && !result.said.exhausted && !counted.includes(result)) spare(result)
+      if (one !== undefined) this.#tell(one)
     }
   }
 
@@ -91,14 +99,25 @@ export class Health {
   }
 }
 
+/** Those of the latest version of their endpoint. */
+function newest(group: readonly Judged[]): readonly Judged[] {
+  const version = Math.max(...group.map(({ said }) => said.version))
+  return group.filter(({ said }) => said.version === version)
+}
+
+function spare(result: Judged): void {
+  Object.assign(result, { verdict: 'retry', delayMs: result.said.pardonMs, endReason: null })
+}
+
 function reportedOf(endpointId: number, group: readonly Judged[], now: number): EndpointReport {
   const report = reportOf(group.map(({ said }) => said.sign))
   const probe = group.find(({ said }) => said.probe)
-  const rejected = group.findLast(({ said }) => said.sign === 'rejection' || said.sign === 'gone')
+  const rejected = group.findLast(({ said }) => isRejected(said.sign))
   const failed = report.failingFrom === null ? undefined : group[report.failingFrom]
   return {
     ...report,
     endpointId,
+    version: group[0]?.said.version ?? 0,
     failingMs: failed === undefined ? 0 : Math.round(now - failed.endedAt),
     backoffMs: Math.round(Math.max(...group.map(({ said }) => said.backoffMs))),
     probe: probe === undefined ? null : probe.said.sign === 'failure' ? 'failed' : 'ended',

@@ -130,7 +130,12 @@ export class Settler {
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {
-    await this.#judge(batch)
+    try {
+      await this.#judge(batch)
+    } finally {
+      for (const { event, verdict } of batch)
+        if (event !== undefined) this.#events.emit('attempt', verdict === event.verdict ? event : { ...event, verdict })
+    }
     const refused = new Set<Pending>()
     const written = await this.#settleOrSplit(batch, refused)
     const byLease = new Map(written.map((row) => [row.delivery_id + row.token, row.verdict]))
@@ -159,7 +164,7 @@ export class Settler {
     await this.#health.judge(batch, (reports) =>
       this.#persist('report', () =>
         report(this.#db, reports, this.#name).catch((error) => {
-          if (isPassing(error) && !/^(42...|55P03)$/.test(codeOf(error))) throw error
+          if (isRepeatable(codeOf(error))) throw error
           this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
           return []
         }),
@@ -206,6 +211,9 @@ export class Settler {
     })
   }
 }
+
+/** Of a report: the server has refused it for a while. Without an answer it may have been counted, and would count twice. */
+const isRepeatable = (code: string): boolean => /^[0-5FHPX][0-9A-Z]{4}$/.test(code) && !/^(42...|55P03)$/.test(code)
 
 /** Durations are true when they are sent: a batch that is tried again has aged. */
 function aged(batch: readonly Pending[]): readonly Pending[] {

@@ -7,6 +7,9 @@ import type { Finding } from './classify.ts'
  */
 export type Sign = 'success' | 'failure' | 'rejection' | 'gone' | 'nothing'
 
+/** It refuses this one as it would any other. */
+export const isRejected = (sign: Sign): boolean => sign === 'rejection' || sign === 'gone'
+
 /** Rejections in a row that end their deliveries and then pause the endpoint: one wrong secret must not end a backlog. */
 export const REJECTIONS_LIMIT = 5
 
@@ -64,21 +67,20 @@ export interface Report {
 export function reportOf(signs: readonly Sign[]): Report {
   const last = signs.lastIndexOf('success')
   const first = signs.indexOf('success')
-  const rejected = (sign: Sign) => sign === 'rejection' || sign === 'gone'
   const rest = signs.slice(last + 1)
   const from = rest.indexOf('failure')
   let [peak, run] = [0, 0]
   for (const sign of first < 0 ? [] : signs.slice(first)) {
     if (sign === 'success') run = 0
-    else if (rejected(sign)) peak = Math.max(peak, ++run)
+    else if (isRejected(sign)) peak = Math.max(peak, ++run)
   }
   return {
     succeeded: last >= 0,
     failures: rest.filter((sign) => sign === 'failure').length,
     failingFrom: from < 0 ? null : last + 1 + from,
-    lead: (first < 0 ? signs : signs.slice(0, first)).filter(rejected).length,
+    lead: (first < 0 ? signs : signs.slice(0, first)).filter(isRejected).length,
     peak,
-    tail: rest.filter(rejected).length,
+    tail: rest.filter(isRejected).length,
     gone: signs.includes('gone'),
   }
 }
@@ -88,7 +90,7 @@ export function pardoned(signs: readonly Sign[], known: number): boolean[] {
   let run = known
   return signs.map((sign) => {
     if (sign === 'success') run = 0
-    if (sign !== 'rejection' && sign !== 'gone') return false
+    if (!isRejected(sign)) return false
     run++
     return run > REJECTIONS_LIMIT
   })

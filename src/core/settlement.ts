@@ -41,11 +41,14 @@ export function settlementOf(
   if (outcome === 'unknown' && policy.onUnknown === 'review') return ended('unknown_outcome', standing, policy)
   // Cut off by our own shutdown: the receiver did not fail and asked for no pause.
   if (reason === 'shutdown') return { verdict: 'retry', delayMs: 0, endReason: null }
-  const exhausted =
-    standing.ageMs > policy.horizonMs || standing.used >= (policy.maxAttempts ?? Number.POSITIVE_INFINITY)
-  if (exhausted) return ended('exhausted', standing, policy)
+  if (isExhausted(standing, policy)) return ended('exhausted', standing, policy)
   const delayMs = retryDelayMs(policy, standing.used, standing.retryAfterMs, chance)
   return { verdict: 'retry', delayMs, endReason: null }
+}
+
+/** No other attempt follows one that fails. */
+export function isExhausted({ ageMs, used }: Standing, { horizonMs, maxAttempts }: SettlementPolicy): boolean {
+  return ageMs > horizonMs || used >= (maxAttempts ?? Number.POSITIVE_INFINITY)
 }
 
 function ended(endReason: string, { keyed }: Standing, { onDead }: SettlementPolicy): Settlement {

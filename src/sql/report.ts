@@ -4,6 +4,8 @@ import { arrayLiteral, type Executor } from './executor.ts'
 
 export interface EndpointReport extends Report {
   readonly endpointId: number
+  /** Of the endpoint that was tried; nothing is known of another one. */
+  readonly version: number
   /** How long ago the first of its failures ended. */
   readonly failingMs: number
   /** Asked for by a 429 or a Retry-After; 0: nothing. */
@@ -37,14 +39,14 @@ const LOCK_MS = 1_000
 const text = `
 with input as materialized (
   select i.*, set_config('lock_timeout', $17, true) from unnest($1::text::int[], $2::text::boolean[], $3::text::int[], $4::text::bigint[], $5::text::int[], $6::text::int[],
-                         $7::text::int[], $8::text::boolean[], $9::text::bigint[], $10::text::text[], $11::text::text[])
-    as i(endpoint_id, succeeded, failed, failing_ms, lead, peak, tail, gone, backoff_ms, probe, reason)
+                         $7::text::int[], $8::text::boolean[], $9::text::bigint[], $10::text::text[], $11::text::text[], $18::text::int[])
+    as i(endpoint_id, succeeded, failed, failing_ms, lead, peak, tail, gone, backoff_ms, probe, reason, version)
   order by i.endpoint_id
 ), known as materialized (
   select i.*, e.name, e.class, e.failures, e.failing_since, e.rejections, e.trip_ms, e.tripped_until, e.backoff_until, e.paused_at,
          e.retry_delay_ms, t.now
   from input i cross join lateral (
-    select e.* from outbox.endpoint e where e.id = i.endpoint_id and e.removed_at is null for no key update) e
+    select e.* from outbox.endpoint e where e.id = i.endpoint_id and e.version = i.version and e.removed_at is null for no key update) e
   cross join lateral (select clock_timestamp() as now offset 0) t
 ), counted as materialized (
   select k.*, k.failed + case when k.succeeded then 0 else k.failures end as failures_now,
@@ -88,7 +90,7 @@ select s.endpoint_id, s.name, s.class, s.rejections, case when s.pauses then s.w
        s.succeeded and s.tripped_until is not null as closed
 from stopped s`
 
-/** Add reports to what is known, one for each endpoint. Fails with 55P03 where one stays locked. `poller` stands in the record of a pause. */
+/** Add reports to what is known, one for each endpoint; those of another version of it are not counted. Fails with 55P03 where one stays locked. `poller` stands in the record of a pause. */
 export function report(db: Executor, reports: readonly EndpointReport[], poller: string): Promise<Reported[]> {
   const column = (of: (one: EndpointReport) => string | number | boolean | null) => arrayLiteral(reports.map(of))
   return db.run<Reported>(text, [
@@ -109,5 +111,6 @@ export function report(db: Executor, reports: readonly EndpointReport[], poller:
     String(TRIP.overMs),
     String(TRIP.probeMs),
     String(LOCK_MS),
+    column((r) => r.version),
   ])
 }

@@ -14,7 +14,7 @@ beforeEach(() => forgive(db))
 const LETTERS: Record<string, Sign> = { S: 'success', F: 'failure', R: 'rejection', G: 'gone', _: 'nothing' }
 const say = (letters: string, more: Partial<EndpointReport> = {}): EndpointReport => ({
   ...(reportOf([...letters].map((letter) => LETTERS[letter] as Sign)) satisfies Report),
-  ...{ endpointId: one.id, failingMs: 0, backoffMs: 0, probe: null, reason: null },
+  ...{ endpointId: one.id, version: 1, failingMs: 0, backoffMs: 0, probe: null, reason: null },
   ...more,
 })
 const tell = async (letters: string, more: Partial<EndpointReport> = {}) => {
@@ -144,6 +144,14 @@ test('a probe that ends after the circuit was closed, by a person or another suc
     assert.equal((await row()).tripped, null, probe)
   }
   assert.deepEqual(await row(), { ...QUIET, failures: 2, failing: -1 })
+})
+
+test('what was begun before a change of the endpoint is not counted, and its answer says so', async () => {
+  await db.query('update outbox.endpoint set version = 2 where id = $1', one.id)
+  assert.deepEqual(await report(db, [say('GF', { backoffMs: 9_000 })], 'p-1'), [])
+  assert.deepEqual(await row(), QUIET)
+  assert.equal((await tell('F', { version: 2 })).rejections, 0)
+  await db.query('update outbox.endpoint set version = 1 where id = $1', one.id)
 })
 
 test('an endpoint that is retired is not stopped any more: nothing could let go of what its last transactions leave', async () => {

@@ -121,7 +121,16 @@ export const result = ({ delivery_id, number, token }: Leased, more: Partial<Res
 
 /** What an attempt says of its endpoint: nothing bad. */
 export const said = (more: Partial<Said> = {}): Said => ({
-  ...{ endpointId: 1, sign: 'success', backoffMs: 0, probe: false, troubled: false, pardonMs: 0 },
+  ...{
+    endpointId: 1,
+    version: 1,
+    sign: 'success',
+    backoffMs: 0,
+    probe: false,
+    troubled: false,
+    pardonMs: 0,
+    exhausted: false,
+  },
   ...more,
 })
 

@@ -50,8 +50,6 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
   }
 }
 
-/** Locks that somebody waits for in this database; the other tests have the same server. */
+/** Who waits for a lock in this database; the other tests have the same server. A lock of a row names no database. */
 export const waiting = (db: TestDatabase) =>
-  db.query(
-    'select 1 from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
-  )
+  db.query(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
