@@ -60,15 +60,13 @@ export class Sender {
         if (facts.status === 421) this.#leave(request)
         resolve(facts)
       }
-      const exchange = new Exchange(request, done, this.#onPhase)
+      const { url, headers, body, allowPrivate } = request
+      const pool = this.#pool(url.origin, allowPrivate)
+      const exchange = new Exchange(request, pool, done, this.#onPhase)
       this.#exchanges.add(exchange)
       this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
-      const { url, headers, body, allowPrivate } = request
       try {
-        this.#pool(url.origin, allowPrivate).dispatch(
-          { path: url.pathname + url.search, method: 'POST', headers, body },
-          exchange,
-        )
+        pool.dispatch({ path: url.pathname + url.search, method: 'POST', headers, body }, exchange)
       } catch {
         exchange.finish('bad_config')
       }
@@ -111,19 +109,19 @@ export class Sender {
     const lookup = allowPrivate ? anyLookup : publicLookup
     const dialling = { timeout: CONNECT_LIMIT_MS, lookup } as buildConnector.BuildOptions
     // Our own deadline covers everything; undici's are per gap.
-    const pool = new Pool(origin, {
+    const pool: Pool = new Pool(origin, {
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connector(buildConnector(dialling), () => this.#waiting(origin), { allowPrivate }),
+      connect: connector(buildConnector(dialling), () => this.#waiting(pool), { allowPrivate }),
     })
     this.#pools.set(key, pool)
     return pool
   }
 
   /** The one that has just been dispatched, or one that found its kept connection closed. */
-  #waiting(origin: string): Waiting | undefined {
-    for (const exchange of this.#exchanges) if (exchange.waitsFor(origin)) return exchange
+  #waiting(pool: Pool): Waiting | undefined {
+    for (const exchange of this.#exchanges) if (exchange.waitsIn(pool)) return exchange
     return undefined
   }
 }
@@ -131,6 +129,7 @@ export class Sender {
 /** undici's low-level handler: raw headers, no streams, no promises; this is the hot path. */
 class Exchange implements Dispatcher.DispatchHandler, Waiting {
   readonly #request: WireRequest
+  readonly #pool: Pool
   readonly #done: (facts: WireFacts) => void
   readonly #onPhase: OnPhase | undefined
   readonly #started = performance.now()
@@ -144,8 +143,9 @@ class Exchange implements Dispatcher.DispatchHandler, Waiting {
   #bytesIn = 0
   #body: Buffer | null = null
 
-  constructor(request: WireRequest, done: (facts: WireFacts) => void, onPhase: OnPhase | undefined) {
+  constructor(request: WireRequest, pool: Pool, done: (facts: WireFacts) => void, onPhase: OnPhase | undefined) {
     this.#request = request
+    this.#pool = pool
     this.#done = done
     this.#onPhase = onPhase
     this.deadline = this.#started + request.timeoutMs
@@ -157,9 +157,9 @@ class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#onPhase?.(phase)
   }
 
-  /** Nobody has begun a connection for it. */
-  waitsFor(origin: string): boolean {
-    return this.#unsentPhase === null && !this.#sent && this.#request.url.origin === origin
+  /** Nobody has begun a connection for it. Two endpoints of one origin may have a pool each, and rules of their own. */
+  waitsIn(pool: Pool): boolean {
+    return this.#unsentPhase === null && !this.#sent && this.#pool === pool
   }
 
   /** A socket is ready and the request is written next, in this very turn: from here on it may have been applied. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPoller, outbox, putEndpoint } from '../src/index.ts'
+import { enqueue, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
+import { startFaultPeer } from './support/fault-peer.ts'
 import { startPeer, status } from './support/peer.ts'
 import { testSecret } from './support/secret.ts'
 
@@ -61,4 +63,22 @@ test('blanks around the value of a response header are no part of it', async () 
     response.socket?.end('HTTP/1.1 200 OK\r\nidempotent-replayed: true \r\ncontent-length: 0\r\n\r\n'),
   )
   assert.equal((await attemptOnce('replayed-blank'))?.reason, 'replayed')
+})
+
+test('two endpoints of one origin, one of which may not reach it: each attempt has the phase of its own connection', async () => {
+  const { url } = await startFaultPeer({ tls: 'self-signed' })
+  for (const name of ['public-only', 'private-too']) {
+    await putClinic(db, url, { name })
+    await enqueue(db, [name], { endpoint: name })
+  }
+  await db.query(`update outbox.endpoint set allow_private = false, version = version + 1 where name = 'public-only'`)
+  const poller = testPoller(db)
+  await poller.runOnce()
+  const rows = await db.query(
+    `select key, phase from outbox.attempts where key in ('public-only', 'private-too') order by key`,
+  )
+  assert.deepEqual(rows, [
+    { key: 'private-too', phase: 'tls' },
+    { key: 'public-only', phase: 'prepare' },
+  ])
 })
