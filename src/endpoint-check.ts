@@ -4,9 +4,9 @@ import { OutledgerError } from './errors.ts'
 import { type ResolveSecret, secretValue, signingSecret } from './secrets.ts'
 import type { EndpointSettings } from './sql/endpoint.ts'
 
-/** Our headers; an endpoint's own may not replace them. */
+/** Ours, those that say in what form the body is sent, and those of the connection (RFC 9110 §7.6.1): an endpoint's own may not replace them. */
 const RESERVED =
-  /^(content-type|content-length|transfer-encoding|connection|host|accept-encoding|user-agent|idempotency-key|traceparent|authorization|expect|upgrade|keep-alive|te|trailer|webhook-.*|outledger-.*)$/
+  /^(content-(type|length|encoding|range)|transfer-encoding|(proxy-)?connection|host|accept-encoding|user-agent|idempotency-key|traceparent|authorization|expect|upgrade|http2-settings|keep-alive|te|trailer|webhook-.*|outledger-.*)$/
 
 /** Its secrets mean something here. */
 export async function checkReferences(settings: EndpointSettings, resolve: ResolveSecret): Promise<void> {

@@ -59,6 +59,12 @@ const refused: readonly Row[] = [
   ['text as a switch', { allowPrivate: 'yes' }, /^option allowPrivate is "yes"; it must be a boolean$/],
   ['headers that are no JSON', { headers: 'x-a: b' }, /^headers must be a JSON object of names and values$/],
   ['headers as a list', { headers: '["x-a"]' }, /^headers must be a JSON object/],
+  [
+    'a header of the body',
+    { headers: '{"Content-Encoding":"gzip"}' },
+    /^header Content-Encoding is ours to set; remove it$/,
+  ],
+  ['a header of the connection', { headers: '{"Proxy-Connection":"close"}' }, /^header Proxy-Connection is ours/],
   ['a header of ours', { headers: '{"Webhook-Id":"x"}' }, /^header Webhook-Id is ours to set; remove it$/],
   ['a header with a colon', { headers: '{"x:a":"b"}' }, /^header "x:a" is no header name$/],
   [
