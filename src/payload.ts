@@ -50,7 +50,7 @@ export class Loads {
   readonly #options: LoadsOptions
   /** By endpoint, those of each in the order in which they were begun. */
   readonly #running = new Map<number, Set<Load>>()
-  /** Calls by endpoint since the last that went well that were aborted and have not returned: each may hold memory and a connection. */
+  /** Calls by endpoint that were aborted and have not returned: each may hold memory and a connection. */
   readonly #abandoned = new Map<number, number>()
   readonly #pins: Pinning[] = []
   #pinning = false
@@ -117,8 +117,7 @@ export class Loads {
       return await loader(ref as string, { key, type, endpoint, number, signal: load.abort.signal })
     } finally {
       load.calling = false
-      if (!load.abort.signal.aborted) this.#abandoned.delete(id)
-      else this.#abandoned.set(id, Math.max(0, (this.#abandoned.get(id) ?? 0) - 1))
+      if (load.abort.signal.aborted) this.#abandon(id, -1)
     }
   }
 
@@ -170,8 +169,14 @@ export class Loads {
     mine?.delete(load)
     if (mine?.size === 0) this.#running.delete(id)
     if (!load.calling) return
-    this.#abandoned.set(id, (this.#abandoned.get(id) ?? 0) + 1)
+    this.#abandon(id, 1)
     load.abort.abort()
+  }
+
+  #abandon(endpointId: number, count: 1 | -1): void {
+    const now = (this.#abandoned.get(endpointId) ?? 0) + count
+    if (now === 0) this.#abandoned.delete(endpointId)
+    else this.#abandoned.set(endpointId, now)
   }
 }
 

@@ -80,6 +80,28 @@ test('a loader that heeds no signal is not called without bound, and serves agai
   })
 })
 
+test('a call that came back well makes none of those forgotten that have not', async () => {
+  let hung = 0
+  const { poller } = await polling({
+    ...{ slots: 2, leaseMs: 300, timeoutMs: 100, settleBudgetMs: 50 },
+    loadPayload: (ref) => {
+      if (!ref.startsWith('leak')) return '[]'
+      hung++
+      return new Promise(() => {})
+    },
+  })
+  for (let n = 1; n <= 6; n++) {
+    await referred([`leak-${n}`])
+    await poller.runOnce()
+    await db.query('delete from outbox.queue')
+    if (n <= 3) {
+      await referred([`well-${n}`])
+      assert.equal((await poller.runOnce()).delivered, 1)
+    }
+  }
+  assert.equal(hung, 4, 'twice as many as slots')
+})
+
 test('a stop gives back at once what is being loaded, uncharged, and waits for no loader', async () => {
   const held: AbortSignal[] = []
   const { poller, released } = await polling({
