@@ -5,6 +5,7 @@ import { codeOf, type Events } from './events.ts'
 import { Lanes, SLACK_MS } from './lanes.ts'
 import { Lookout } from './lookout.ts'
 import type { PollerOptions } from './options.ts'
+import { Ownership } from './ownership.ts'
 import type { LoadPayload } from './payload.ts'
 import { Releases } from './releases.ts'
 import type { ResolveSecret } from './secrets.ts'
@@ -55,8 +56,16 @@ export class Claiming {
     this.#own = own
     const { name, options, read } = own
     this.#targets = new Targets(own.resolve)
-    this.#lanes = new Lanes({ ...options, name })
-    this.#releases = new Releases(own.settler, this.#targets, this.#lanes)
+    const ownership = new Ownership(name)
+    this.#lanes = new Lanes({ ...options, ownership })
+    this.#releases = new Releases({
+      settler: own.settler,
+      targets: this.#targets,
+      lanes: this.#lanes,
+      ownership,
+      canLoad: own.load !== null,
+      onDeclined: () => this.#lookout.beatNext(),
+    })
     this.#slots = new Slots({
       ...options,
       lanes: this.#lanes,
@@ -71,7 +80,10 @@ export class Claiming {
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
     own.settler.onStopped = (endpointId) => this.#stopped(endpointId)
-    this.#lookout = new Lookout(this.#lanes, this.#suspects, {
+    this.#lookout = new Lookout({
+      lanes: this.#lanes,
+      suspects: this.#suspects,
+      ownership,
       name,
       heartbeatMs: options.heartbeatMs,
       discoverMs: options.pollIntervalMs,

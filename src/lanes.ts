@@ -1,6 +1,6 @@
-// Which lanes are mine, which of them are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
-import { isOwner, nameHash } from './core/rendezvous.ts'
+// Which lanes are due, and from where to look. Ownership is a hint: SKIP LOCKED keeps two owners apart.
 import { capOf, isQuick, keyOf, type Lane, newLane } from './lane.ts'
+import type { Ownership } from './ownership.ts'
 import type { Claimed, LaneWish } from './sql/claim.ts'
 import type { LaneRow } from './sql/discover.ts'
 import type { Suspect } from './sql/suspects.ts'
@@ -15,7 +15,7 @@ export const SLACK_MS = 2_000
 const FULL_PASS_MS = 5_000
 
 export interface LanesOptions {
-  readonly name: string
+  readonly ownership: Ownership
   readonly heartbeatMs: number
   /** Of endpoints that have none of their own. */
   readonly timeoutMs: number
@@ -23,24 +23,19 @@ export interface LanesOptions {
 }
 
 export class Lanes {
-  readonly #me: number
   readonly #options: LanesOptions
   readonly #lanes = new Map<string, Lane>()
   /** Endpoints of which nothing is asked before then. */
   readonly #rests = new Map<number, number>()
-  #live: number[]
   #round = 0
   #start = 0
 
   constructor(options: LanesOptions) {
-    this.#me = nameHash(options.name)
     this.#options = options
-    this.#live = [this.#me]
   }
 
-  /** The names that are alive now. */
-  share(names: readonly string[]): void {
-    this.#live = names.map(nameHash)
+  /** Ownership has changed. */
+  share(): void {
     for (const lane of this.#lanes.values()) lane.mine = this.#owns(lane)
   }
 
@@ -136,7 +131,7 @@ export class Lanes {
   /** Is this one for this poller to try alone? Its lane's owner does, or anybody when it has been due for long. */
   mayTry({ endpoint_id: endpointId, lane: number, overdue_ms: overdueMs }: Suspect): boolean {
     const lane = this.#lane(endpointId, number)
-    return lane.mine || overdueMs > lane.takeOverMs
+    return lane.mine || (overdueMs > lane.takeOverMs && this.#options.ownership.mayHelp(endpointId))
   }
 
   /** A lease that is counted, and tells nothing of its lane. */
@@ -197,7 +192,7 @@ export class Lanes {
   }
 
   #owns({ endpointId, lane }: Lane): boolean {
-    return isOwner(this.#me, this.#live, endpointId, lane)
+    return this.#options.ownership.owns(endpointId, lane)
   }
 
   // Longer than a request may take: an owner whose lane is full of slow ones is at work, and its head stands still too.
@@ -212,6 +207,8 @@ export class Lanes {
 
   // An owner that works moves its heads; one whose due head has stood still for so long is not looking.
   #mayTake(lane: Lane, now: number): boolean {
-    return lane.mine || now - Math.max(lane.headSince, lane.dueAt) > lane.takeOverMs
+    if (lane.mine) return true
+    const stoodMs = now - Math.max(lane.headSince, lane.dueAt)
+    return stoodMs > lane.takeOverMs && this.#options.ownership.mayHelp(lane.endpointId)
   }
 }

@@ -1,5 +1,6 @@
 // Heartbeat and discovery, from the loop that claims: a poller that hangs there stops beating, and is seen to be dead.
 import type { Lanes } from './lanes.ts'
+import type { Ownership } from './ownership.ts'
 import { discover, type LaneRow } from './sql/discover.ts'
 import type { Executor } from './sql/executor.ts'
 import { beat } from './sql/heartbeat.ts'
@@ -10,6 +11,9 @@ import { VERSION } from './version.ts'
 const PAGE = 500
 
 export interface LookoutOptions {
+  readonly lanes: Lanes
+  readonly suspects: Suspects
+  readonly ownership: Ownership
   readonly name: string
   readonly heartbeatMs: number
   readonly discoverMs: number
@@ -17,15 +21,11 @@ export interface LookoutOptions {
 }
 
 export class Lookout {
-  readonly #lanes: Lanes
-  readonly #suspects: Suspects
   readonly #options: LookoutOptions
   #beatAt = 0
   #discoverAt = 0
 
-  constructor(lanes: Lanes, suspects: Suspects, options: LookoutOptions) {
-    this.#lanes = lanes
-    this.#suspects = suspects
+  constructor(options: LookoutOptions) {
     this.#options = options
   }
 
@@ -36,6 +36,11 @@ export class Lookout {
     return this.look()
   }
 
+  /** The next look beats. */
+  beatNext(): void {
+    this.#beatAt = 0
+  }
+
   /** The next look discovers. */
   discoverNext(): void {
     this.#discoverAt = 0
@@ -43,11 +48,8 @@ export class Lookout {
 
   /** Beat and discover, each when its time has come. */
   async look(): Promise<void> {
-    const { name, heartbeatMs, discoverMs, read } = this.#options
-    if (performance.now() >= this.#beatAt) {
-      this.#lanes.share(await read('heartbeat', (db) => beat(db, { name, heartbeatMs, version: VERSION })))
-      this.#beatAt = performance.now() + heartbeatMs
-    }
+    const { lanes, suspects: suspected, discoverMs, read } = this.#options
+    if (performance.now() >= this.#beatAt) await this.#beat()
     if (performance.now() < this.#discoverAt) return
     const rows: LaneRow[] = []
     for (let page: LaneRow[] = []; ; ) {
@@ -57,9 +59,18 @@ export class Lookout {
       rows.push(...page)
       if (page.length < PAGE) break
     }
-    this.#lanes.learn(rows, performance.now())
-    const suspected = await read('discover', (db) => suspects(db, { limit: SUSPECTS_LIMIT }))
-    this.#suspects.learn(suspected, (suspect) => this.#lanes.mayTry(suspect))
+    lanes.learn(rows, performance.now())
+    const found = await read('discover', (db) => suspects(db, { limit: SUSPECTS_LIMIT }))
+    suspected.learn(found, (suspect) => lanes.mayTry(suspect))
     this.#discoverAt = performance.now() + discoverMs
+  }
+
+  async #beat(): Promise<void> {
+    const { lanes, ownership, name, heartbeatMs, read } = this.#options
+    // Before it is sent: what is declined while it runs is for another one.
+    this.#beatAt = performance.now() + heartbeatMs
+    const declines = ownership.declines(performance.now())
+    ownership.learn(await read('heartbeat', (db) => beat(db, { name, heartbeatMs, version: VERSION, declines })))
+    lanes.share()
   }
 }

@@ -2,6 +2,7 @@
 import type { LeasedClaim } from './delivery.ts'
 import type { ReleasedEvent } from './events.ts'
 import type { Lanes } from './lanes.ts'
+import type { Ownership } from './ownership.ts'
 import type { Settler } from './settler.ts'
 import type { Targets } from './targets.ts'
 
@@ -15,24 +16,35 @@ const REST_MS = 5_000
 /** Deliveries whose own faults are counted; beyond so many the count begins again. */
 const COUNTED = 10_000
 
+/** Claims in a row of which nothing could be sent, of an endpoint or of one delivery: another poller may be able to. */
+const ENDPOINT_DECLINED = 3
+const DELIVERY_DECLINED = 5
+
 interface Faults {
   /** Of the claim that met the last one: the faults of one claim are one. */
   readonly token: string
   readonly count: number
 }
 
+export interface ReleasesOptions {
+  readonly settler: Settler
+  readonly targets: Targets
+  readonly lanes: Lanes
+  readonly ownership: Ownership
+  /** Deliveries by reference can be sent from here at all. */
+  readonly canLoad: boolean
+  /** The others are to know what this poller declines. */
+  readonly onDeclined: () => void
+}
+
 export class Releases {
-  readonly #settler: Settler
-  readonly #targets: Targets
-  readonly #lanes: Lanes
+  readonly #options: ReleasesOptions
   readonly #ofEndpoints = new Map<number, Faults>()
   /** One whose payload is missing must not be asked for every second because its neighbours get through. */
   readonly #ofDeliveries = new Map<string, Faults>()
 
-  constructor(settler: Settler, targets: Targets, lanes: Lanes) {
-    this.#settler = settler
-    this.#targets = targets
-    this.#lanes = lanes
+  constructor(options: ReleasesOptions) {
+    this.#options = options
   }
 
   /** Never begun: no slot was free in time, or nothing more shall begin, here or for its endpoint. */
@@ -40,7 +52,7 @@ export class Releases {
     const byEndpoint = new Map<number, LeasedClaim[]>()
     for (const one of leased) {
       const { endpoint_id: id, lane } = one.claim
-      this.#lanes.gaveBack(id, lane)
+      this.#options.lanes.gaveBack(id, lane)
       const mine = byEndpoint.get(id)
       if (mine === undefined) byEndpoint.set(id, [one])
       else mine.push(one)
@@ -51,7 +63,8 @@ export class Releases {
 
   /** Its payload is not to be had. */
   unloaded(leased: LeasedClaim, problem: string): void {
-    this.#lanes.gaveBack(leased.claim.endpoint_id, leased.claim.lane)
+    this.#options.lanes.gaveBack(leased.claim.endpoint_id, leased.claim.lane)
+    if (!this.#options.canLoad) this.#decline(leased.claim.endpoint_id)
     this.#release([leased], 'payload_unavailable', this.#faultDelayMs(leased), problem)
   }
 
@@ -68,11 +81,11 @@ export class Releases {
   }
 
   #release(leased: readonly LeasedClaim[], reason: string, delayMs: number, known: string | null = null): void {
-    const target = this.#targets.find(leased[0]?.claim.endpoint_id ?? 0)
+    const target = this.#options.targets.find(leased[0]?.claim.endpoint_id ?? 0)
     const broken = reason === 'secret_unavailable' && target !== undefined && 'problem' in target ? target.why : null
     const { name = null, class: kind = null } = target?.endpoint ?? {}
     const why: Omit<ReleasedEvent, 'count'> = { reason, delayMs, endpoint: name, class: kind, problem: known ?? broken }
-    this.#settler.release(
+    this.#options.settler.release(
       leased.map(({ claim, token }) => ({ deliveryId: claim.delivery_id, token, probe: claim.probe })),
       why,
     )
@@ -82,11 +95,18 @@ export class Releases {
     const { endpoint_id: id } = claim
     if (this.#ofDeliveries.size >= COUNTED) this.#ofDeliveries.clear()
     const ofEndpoint = counted(this.#ofEndpoints, id, token)
-    const count = Math.max(ofEndpoint, counted(this.#ofDeliveries, claim.delivery_id, token))
+    const ofDelivery = counted(this.#ofDeliveries, claim.delivery_id, token)
+    const count = Math.max(ofEndpoint, ofDelivery)
+    if (ofEndpoint >= ENDPOINT_DECLINED || ofDelivery >= DELIVERY_DECLINED) this.#decline(id)
     const delayMs = Math.min(FAULT_LIMIT_MS, FAULT_MS * 2 ** Math.min(count - 1, 6))
     // Nothing but faults came of the last claims: the next one waits too, or it would give back the whole backlog in turn.
-    if (ofEndpoint > 1) this.#lanes.rest(id, performance.now() + Math.min(delayMs, REST_MS))
+    if (ofEndpoint > 1) this.#options.lanes.rest(id, performance.now() + Math.min(delayMs, REST_MS))
     return delayMs
+  }
+
+  #decline(endpointId: number): void {
+    const { ownership, onDeclined } = this.#options
+    if (ownership.decline(endpointId, performance.now())) onDeclined()
   }
 }
 

@@ -9,6 +9,7 @@ import { testDatabase } from './support/database.ts'
 import { startPeer } from './support/peer.ts'
 import { QUICK, startWorker } from './support/process.ts'
 import { caughtCli } from './support/screen.ts'
+import { until } from './support/until.ts'
 
 const [db, peer, folder] = await Promise.all([testDatabase(), startPeer(), mkdtemp(join(tmpdir(), 'outledger-'))])
 after(() => rm(folder, { recursive: true }))
@@ -28,6 +29,26 @@ test('a poller of the command line loads what deliveries refer to', async () => 
   worker.kill('SIGTERM')
   assert.equal((await worker.ended).code, 0)
   assert.equal(peer.received[0]?.body.toString(), '["claims/1842","by-ref"]')
+})
+
+test('pollers that can load nothing leave such deliveries to the one that can', async () => {
+  await putClinic(db, peer.url, { name: 'mixed' })
+  const path = await module('slow-start', 'export default () => "[]"')
+  const flags = { ...QUICK, 'heartbeat-ms': 500 }
+  const workers = [await startWorker(db, flags), await startWorker(db, flags)]
+  const keys = Array.from({ length: 40 }, (_, i) => `mixed-${i}`)
+  for (const key of keys) await enqueue(db, [key], { endpoint: 'mixed', payload: undefined, payloadRef: key })
+  workers.push(await startWorker(db, { ...flags, 'load-payload': path }))
+  const delivered = () => db.query(`select 1 from outbox.deliveries where endpoint = 'mixed' and state = 'delivered'`)
+  await until('all are delivered', async () => {
+    // Pauses after a fault grow: time goes on for what waits.
+    await db.query(`update outbox.queue set next_attempt_at = clock_timestamp() where token is null`)
+    return (await delivered()).length === keys.length
+  })
+  const declining = await db.query(`select 1 from outbox.pollers where declines = '{mixed}'`)
+  assert.equal(declining.length, 2)
+  for (const worker of workers) worker.kill('SIGTERM')
+  await Promise.all(workers.map(({ ended }) => ended))
 })
 
 const modules: readonly (readonly [why: string, text: string | null, problem: RegExp])[] = [

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Lanes } from '../src/lanes.ts'
+import { Ownership } from '../src/ownership.ts'
 import type { Claim } from '../src/sql/claim.ts'
 import type { LaneRow } from '../src/sql/discover.ts'
+import { ownershipOf } from './support/ownership.ts'
 
 const TAKE_OVER_MS = 15_000
 const NOW_MS = 1_700_000_000_000
@@ -15,8 +17,8 @@ const row = (lane: number, other: Partial<LaneRow> = {}): LaneRow => ({
 })
 const rows = (n: number, other: Partial<LaneRow> = {}) => Array.from({ length: n }, (_, i) => row(1024 + i, other))
 
-function lanesOf(rows: readonly LaneRow[], name = 'me') {
-  const lanes = new Lanes({ name, heartbeatMs: 5_000, timeoutMs: 4_000, settleBudgetMs: 5_000 })
+function lanesOf(rows: readonly LaneRow[], ownership = new Ownership('me')) {
+  const lanes = new Lanes({ ownership, heartbeatMs: 5_000, timeoutMs: 4_000, settleBudgetMs: 5_000 })
   lanes.learn(rows, 0)
   return lanes
 }
@@ -170,32 +172,9 @@ test('a full pass that did not come to a lane is made up for with the next claim
   assert.equal(floorOf(1025, 5_006), NOW_MS)
 })
 
-// case C35
-test('several pollers divide all lanes among themselves; one that leaves hands over only its own', () => {
-  const all = rows(200)
-  const owned = (me: string, live: string[]) => {
-    const lanes = lanesOf(all, me)
-    lanes.share(live)
-    return new Set(asked(lanes, 10_000).map(({ lane }) => lane))
-  }
-  const three = ['a', 'b', 'c'].map((name) => owned(name, ['a', 'b', 'c']))
-  assert.equal(new Set(three.flatMap((lanes) => [...lanes])).size, 200)
-  assert.equal(
-    three.reduce((n, { size }) => n + size, 0),
-    200,
-    'each lane once',
-  )
-  for (const { size } of three) assert.ok(size > 30, `${size} of 200`)
-  for (const [i, name] of ['a', 'b'].entries()) {
-    const after = owned(name, ['a', 'b'])
-    for (const lane of three[i] ?? []) assert.ok(after.has(lane), 'what it had, it keeps')
-  }
-})
-
 // case C36
 test('a lane of another poller is taken over when its due head has stood still for three heartbeats', () => {
-  const lanes = lanesOf(rows(8))
-  lanes.share(['me', 'other'])
+  const lanes = lanesOf(rows(8), ownershipOf('me', ['me', 'other']))
   const mine = asked(lanes, 64).map(({ lane }) => lane)
   const theirs = rows(8).filter(({ lane }) => !mine.includes(lane))
   assert.ok(theirs.length > 0)
@@ -214,8 +193,7 @@ test('a lane of another poller is taken over when its due head has stood still f
 })
 
 test('a lane full of slow requests is left to its owner until the slowest must have ended', () => {
-  const lanes = lanesOf(rows(8, { timeout_ms: 60_000 }))
-  lanes.share(['me', 'other'])
+  const lanes = lanesOf(rows(8, { timeout_ms: 60_000 }), ownershipOf('me', ['me', 'other']))
   const mine = asked(lanes, 64).length
   const wanted = (now: number) => {
     lanes.learn(rows(8, { timeout_ms: 60_000, due_in_ms: -now }), now)
@@ -246,4 +224,11 @@ test('all lanes that could be probed are asked at once: one may have nothing tha
   const lanes = lanesOf([])
   lanes.learn(rows(3, { half_open: true }), 1)
   assert.deepEqual(lanes.probe(1), { endpointId: 1, lanes: [1024, 1025, 1026] })
+})
+
+test('a lane that its owner leaves alone is taken over by nobody who declines its endpoint', () => {
+  const lanes = lanesOf(rows(8), ownershipOf('me', ['me', 'other'], ['me']))
+  lanes.learn(rows(8, { due_in_ms: -60_000 }), 60_000)
+  assert.deepEqual(asked(lanes, 64, 60_000), [])
+  assert.equal(lanes.mayTry({ delivery_id: '1', endpoint_id: 1, lane: 1024, overdue_ms: 60_000 }), false)
 })

@@ -43,7 +43,7 @@ const POLLER: Readonly<Record<string, Step>> = {
   suspects: (db) => suspects(db, { limit: 1 }),
   endpointsById: (db) => endpointsById(db, [1]),
   discover: (db) => discover(db, { afterEndpointId: 0, afterLane: -1, limit: 1 }),
-  beat: (db) => beat(db, { name: 'p', heartbeatMs: 1_000, version: '0' }),
+  beat: (db) => beat(db, { name: 'p', heartbeatMs: 1_000, version: '0', declines: [1] }),
   leave: (db) => leave(db, 'p'),
   forgetDead,
   promote: (db) => promote(db, { endpointId: 0, orderingKey: '', keys: 1 }),

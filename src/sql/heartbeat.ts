@@ -1,22 +1,34 @@
-// Who is alive: each poller writes its own row from its claiming loop and reads the names of the others.
-import type { Executor } from './executor.ts'
+// Who is alive: each poller writes its own row from its claiming loop and reads those of the others.
+import { arrayLiteral, type Executor } from './executor.ts'
 
 const beatText = `
 with me as (
-  insert into outbox.poller as p (name, heartbeat_ms, version) values ($1, $2::text::int, $3)
-  on conflict (name) do update set beat_at = clock_timestamp(), heartbeat_ms = excluded.heartbeat_ms, version = excluded.version
-  returning p.name
+  insert into outbox.poller as p (name, heartbeat_ms, version, declines) values ($1, $2::text::int, $3, $4::text::int[])
+  on conflict (name) do update set beat_at = clock_timestamp(), heartbeat_ms = excluded.heartbeat_ms, version = excluded.version,
+    declines = excluded.declines
+  returning p.name, p.declines
 )
-select p.name from outbox.poller p where p.beat_at > statement_timestamp() - 3 * p.heartbeat_ms * interval '1 millisecond'
-union select me.name from me`
+select p.name, array_to_json(p.declines)::text as declines from outbox.poller p
+where p.beat_at > statement_timestamp() - 3 * p.heartbeat_ms * interval '1 millisecond' and p.name <> $1
+union all select me.name, array_to_json(me.declines)::text from me`
 
-/** Write a heartbeat; returns the names of all live pollers, this one included. Dead: three heartbeats missed. */
-export async function beat(
-  db: Executor,
-  { name, heartbeatMs, version }: { name: string; heartbeatMs: number; version: string },
-): Promise<string[]> {
-  const rows = await db.run<{ name: string }>(beatText, [name, String(heartbeatMs), version])
-  return rows.map((row) => row.name)
+/** A poller that is alive. */
+export interface Live {
+  readonly name: string
+  /** Endpoints that it cannot send to, by their ids. */
+  readonly declines: readonly number[]
+}
+
+export interface Heartbeat extends Live {
+  readonly heartbeatMs: number
+  readonly version: string
+}
+
+/** Write a heartbeat; returns all live pollers, this one included. Dead: three heartbeats missed. */
+export async function beat(db: Executor, { name, heartbeatMs, version, declines }: Heartbeat): Promise<Live[]> {
+  const values = [name, String(heartbeatMs), version, arrayLiteral(declines)]
+  const rows = await db.run<{ name: string; declines: string }>(beatText, values)
+  return rows.map((row) => ({ name: row.name, declines: JSON.parse(row.declines) }))
 }
 
 /** Leave: the others take over the lanes with their next heartbeat instead of after three missed ones. */

@@ -10,6 +10,8 @@ export const poller = outboxSchema.table('poller', {
   beatAt: instant('beat_at').notNull().default(clock),
   heartbeatMs: integer('heartbeat_ms').notNull(),
   version: text('version').notNull(),
+  // Endpoints that it cannot send to: the others share their lanes.
+  declines: integer('declines').array().notNull().default([]),
 })
 
 /** Who did what, when and why. */

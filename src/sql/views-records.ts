@@ -45,6 +45,7 @@ export const pollers = outboxSchema
     lastHeartbeat: instant('last_heartbeat').notNull(),
     heartbeatMs: integer('heartbeat_ms').notNull(),
     alive: boolean('alive').notNull(),
+    declines: text('declines').array().notNull(),
   })
   .existing()
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { beat, forgetDead, leave } from '../../src/sql/heartbeat.ts'
+import { putClinic } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
 import { begin } from '../support/session.ts'
 
@@ -9,7 +10,7 @@ const db = await testDatabase()
 beforeEach(() => db.query('truncate outbox.poller'))
 
 const beats = async (name: string, heartbeatMs = 5_000, on: Parameters<typeof beat>[0] = db) =>
-  (await beat(on, { name, heartbeatMs, version: '1.0.0' })).sort()
+  (await beat(on, { name, heartbeatMs, version: '1.0.0', declines: [] })).map((live) => live.name).sort()
 
 const silentFor = (name: string, interval: string) =>
   db.query(
@@ -74,4 +75,25 @@ test('only what has been dead for a day, and for a hundred of its heartbeats, is
     { name: 'rare' },
     { name: 'recent' },
   ])
+})
+
+test('what a poller declines is told to the others with its next heartbeat, by name in the view, and taken back likewise', async () => {
+  await putClinic(db, 'http://127.0.0.1:9/')
+  const [{ id } = { id: 0 }] = await db.query<{ id: number }>('select id from outbox.endpoint')
+  const tell = (declines: number[]) => beat(db, { name: 'a', heartbeatMs: 5_000, version: '1.0.0', declines })
+  const shown = () => db.query('select array_to_json(declines) as declines from outbox.pollers where name = $1', 'a')
+  assert.deepEqual(await tell([id]), [{ name: 'a', declines: [id] }])
+  assert.deepEqual(await shown(), [{ declines: ['clinic'] }])
+  await beats('b')
+  assert.deepEqual(
+    (await beat(db, { name: 'b', heartbeatMs: 5_000, version: '1.0.0', declines: [] })).toSorted((x, y) =>
+      x.name < y.name ? -1 : 1,
+    ),
+    [
+      { name: 'a', declines: [id] },
+      { name: 'b', declines: [] },
+    ],
+  )
+  assert.deepEqual((await tell([])).find(({ name }) => name === 'a')?.declines, [])
+  assert.deepEqual(await shown(), [{ declines: [] }])
 })

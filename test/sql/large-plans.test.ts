@@ -102,7 +102,7 @@ const VERBS: Record<string, (db: Executor, held: readonly Leased[]) => Promise<u
       held.map((one) => one.delivery_id),
     ),
   discovery: (on) => discover(on, { afterEndpointId: 0, afterLane: -1, limit: 1_000 }),
-  heartbeat: (on) => beat(on, { name: 'p-1', heartbeatMs: 5_000, version: '0' }),
+  heartbeat: (on) => beat(on, { name: 'p-1', heartbeatMs: 5_000, version: '0', declines: [1] }),
   'sweep of parked rows': (on) => promote(on, { endpointId: 0, orderingKey: '', keys: KEYS_PER_PAGE }),
   'sweep of dead pollers': (on) => forgetDead(on),
   purge: (on) => purge(on, { limit: PURGE_BATCH, tombstoneDays: 365, runId: randomUUID() }),

@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Events } from '../../src/events.ts'
 import { Lanes } from '../../src/lanes.ts'
+import { Ownership } from '../../src/ownership.ts'
 import { resolveSecret } from '../../src/secrets.ts'
 import { Settler } from '../../src/settler.ts'
 import { Slots } from '../../src/slots.ts'
@@ -30,7 +31,11 @@ test('50 leases for one slot: what would start too late is given back uncharged,
     response.writeHead(200).end()
   })
   const options = { slots: 1, timeoutMs: TIMEOUT_MS, settleBudgetMs: BUDGET_MS, name: 'one-slot', heartbeatMs: 5_000 }
-  const [lanes, targets, events] = [new Lanes(options), new Targets(resolveSecret), new Events()]
+  const [lanes, targets, events] = [
+    new Lanes({ ...options, ownership: new Ownership(options.name) }),
+    new Targets(resolveSecret),
+    new Events(),
+  ]
   const settler = new Settler({ db, name: options.name, events, signal: new AbortController().signal })
   const lease = (leased: { claim: { delivery_id: string }; token: string }) => [
     { deliveryId: leased.claim.delivery_id, token: leased.token, probe: false },
