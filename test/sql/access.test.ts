@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import postgres from 'postgres'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { add, addEndpoint } from '../support/ledger.ts'
+import { dropRoles } from '../support/roles.ts'
 
 const db = await testDatabase()
 await addEndpoint(db)
@@ -16,12 +17,9 @@ const app = postgres(Object.assign(new URL(db.url), { username: role }).href, {
   fetch_types: false,
   onnotice: () => {},
 })
-// The database is gone by then, and with it what the role owned there.
 after(async () => {
   await app.end({ timeout: 1 })
-  const admin = postgres(urlOf('postgres'), { max: 1 })
-  await admin.unsafe(`drop role ${role}`)
-  await admin.end({ timeout: 1 })
+  await dropRoles(db, role)
 })
 
 const DENIED = { code: '42501' }

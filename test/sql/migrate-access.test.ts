@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
-import postgres from 'postgres'
 import { migrate } from '../../src/migrate.ts'
 import { migrations, requireSchema } from '../../src/schema-version.ts'
 import { connect } from '../../src/sql/executor.ts'
-import { type TestDatabase, testDatabase, urlOf } from '../support/database.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { add, addEndpoint } from '../support/ledger.ts'
 import { olderSchema } from '../support/older-schema.ts'
+import { dropRoles } from '../support/roles.ts'
 import { schemaDump } from '../support/schema-dump.ts'
 import { begin } from '../support/session.ts'
 import { until } from '../support/until.ts'
@@ -70,11 +70,7 @@ for (const [why, prepare] of OWNERS)
     const db = await testDatabase({ template: null })
     const role = `owner_${randomUUID().replaceAll('-', '')}`
     await db.query(`create role ${role} login nosuperuser nocreatedb nocreaterole`)
-    after(async () => {
-      const admin = postgres(urlOf('postgres'), { max: 1 })
-      await admin.unsafe(`drop role ${role}`)
-      await admin.end({ timeout: 1 })
-    })
+    after(() => dropRoles(db, role))
     await db.query(prepare(nameOf(db), role))
     const url = Object.assign(new URL(db.url), { username: role }).href
     assert.deepEqual(await migrate(url), { applied: ALL })

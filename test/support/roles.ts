@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { after } from 'node:test'
 import postgres from 'postgres'
 import { grantsText } from '../../src/sql/grants.ts'
-import { type TestDatabase, urlOf } from './database.ts'
+import type { TestDatabase } from './database.ts'
 import { execute } from './plain-client.ts'
 
 export const ROLES = ['enqueuer', 'poller', 'reader', 'operator'] as const
@@ -33,16 +33,21 @@ export async function createRoles(
     const url = Object.assign(new URL(db.url), { username: `${group}_login` }).href
     logins[name] = { group, url, sql: postgres(url, { max: 1, fetch_types: false, onnotice: () => {} }) }
   }
-  // The database is gone by then, and with it all that the roles had there.
   after(async () => {
-    const admin = postgres(urlOf('postgres'), { max: 1 })
     for (const { group, sql } of Object.values(logins)) {
       await sql.end({ timeout: 1 })
-      await admin.unsafe(`drop role ${group}_login, ${group}`)
+      await dropRoles(db, `${group}_login`, group)
     }
-    await admin.end({ timeout: 1 })
   })
   return logins
+}
+
+/** Roles belong to the server: they would outlive the run where that is not ours. */
+export async function dropRoles(db: TestDatabase, ...names: string[]): Promise<void> {
+  const admin = postgres(db.url, { max: 1, onnotice: () => {} })
+  await admin.unsafe(`drop owned by ${names.join()} cascade`)
+  await admin.unsafe(`drop role ${names.join()}`)
+  await admin.end({ timeout: 1 })
 }
 
 /** Names in schema outbox: of tables (`r`) or of views (`v`). */
