@@ -24,7 +24,8 @@ export interface PutOptions extends By {
  * Create an endpoint, or change the settings that are given and keep the others. What was and what is goes on record.
  *
  * Another host, region or processor is another recipient: after such a change the endpoint is paused and `unreviewed`
- * says what changed, until `reviewEndpoint`. A retired endpoint comes back into service.
+ * says what changed, until `reviewEndpoint`. A retired endpoint comes back into service. A put that changes nothing is on
+ * record as well, and leaves the version as it was.
  *
  * @throws OutledgerError `invalid_endpoint`, or `secret_unresolvable` when the reference means nothing here
  */
@@ -44,12 +45,18 @@ export async function putEndpoint(
     await checkReferences(settings, resolve)
     const unreviewed =
       current === null ? null : unreviewedAfter(current.unreviewed, recipient(current), recipient(settings))
-    const row = await putRow(executor, settings, { by, why, version: current?.version ?? null, unreviewed })
+    const version = current?.version ?? null
+    const row = await putRow(executor, settings, { by, why, version, unreviewed, changes: differs(current, settings) })
     if (row !== null) return row
   }
 }
 
 const known = new Set(Object.keys(ENDPOINT_OPTIONS))
+
+const differs = (current: EndpointRow | null, settings: EndpointSettings): boolean =>
+  current === null ||
+  current.removedAt !== null ||
+  [...known].some((name) => current[name as keyof EndpointSettings] !== settings[name as keyof EndpointSettings])
 
 function merged(current: EndpointRow | null, given: EndpointGiven): EndpointSettings {
   const before = Object.fromEntries(Object.entries(current ?? {}).filter(([name]) => known.has(name)))

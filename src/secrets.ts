@@ -1,5 +1,6 @@
 // Secrets are never in the database, only references to them: env:NAME, file:/path, or what the caller's resolver understands.
 import { readFile } from 'node:fs/promises'
+import { isAbsolute } from 'node:path'
 import { shownReference } from './core/reference.ts'
 import { SECRET_FORM, secretBytes } from './core/signature.ts'
 import { OutledgerError } from './errors.ts'
@@ -18,6 +19,11 @@ export async function resolveSecret(reference: string): Promise<string> {
     return value
   }
   if (scheme === 'file') {
+    if (!isAbsolute(rest as string))
+      throw unresolvable(
+        reference,
+        'its path is relative, and means another file to every poller; give the absolute path',
+      )
     const value = await readFile(rest as string, 'utf8').catch((error: NodeJS.ErrnoException) => {
       throw unresolvable(reference, `reading it failed with ${error.code}; make it readable here and for every poller`)
     })

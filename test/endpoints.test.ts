@@ -77,6 +77,12 @@ const refused: readonly Row[] = [
     { headers: '{"x-a":1}' },
     /^the value of header x-a must be printable ASCII text$/,
   ],
+  [
+    'a secret in a file that is another one for each poller',
+    { secret: 'file:run/secret' },
+    /^secret reference "file:run\/secret" cannot be resolved: its path is relative.+ give the absolute path$/,
+    'secret_unresolvable',
+  ],
   ['a secret in clear', { secret: testSecretValue }, /a reference is env:NAME or file:\/path$/, 'secret_unresolvable'],
   [
     'a variable that is not set',
@@ -228,15 +234,3 @@ for (const [why, url, stored] of urls) {
     assert.equal((await putEndpoint(db.sql, { ...good, url })).url, stored)
   })
 }
-
-test('two people who change different settings at once both find their change', async () => {
-  await putEndpoint(db.sql, { ...good, name: 'shared' })
-  for (let round = 1; round <= 10; round++) {
-    await Promise.all([
-      putEndpoint(db.sql, { name: 'shared', concurrency: 64 + round }),
-      putEndpoint(db.sql, { name: 'shared', retentionDays: 30 + round }),
-    ])
-    const [row] = await db.query(`select concurrency, retention_days from outbox.endpoint where name = 'shared'`)
-    assert.deepEqual(row, { concurrency: 64 + round, retention_days: 30 + round })
-  }
-})

@@ -73,7 +73,7 @@ const SCENARIOS: Record<RoleName, readonly Step[]> = {
     ...looks,
     listEndpoints,
     (db) => endpointByName(db, 'clinic'),
-    (db) => putEndpoint(db, endpointSettings(), { by: 'a test', version: 1 }),
+    (db) => putEndpoint(db, endpointSettings(), { by: 'a test', version: 1, changes: true }),
     // How many deliveries an endpoint has open, and what was done to it, decide what may be done next.
     (db) => db.run('select count(*) from outbox.queue where endpoint_id = 1', []),
     (db) => db.run(`select verb from outbox.operation where subject = 'clinic' order by id`, []),

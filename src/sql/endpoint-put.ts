@@ -38,7 +38,7 @@ with old as materialized (
         select h.* from (values (0, null::timestamptz, 0, null::int, null::timestamptz, null::timestamptz),
                                 (e.failures, e.failing_since, e.rejections, e.trip_ms, e.tripped_until, e.backoff_until)) h
         offset case when e.url = excluded.url then 1 else 0 end limit 1),
-      version = e.version + 1, updated_at = clock_timestamp()
+      version = e.version + $31::text::boolean::int, updated_at = case when $31::text::boolean then clock_timestamp() else e.updated_at end
   where e.version = $21::text::int
   returning e.*
 ), recorded as (
@@ -54,6 +54,8 @@ export interface PutBy {
   readonly version: number | null
   /** What waits for a review; while anything does, the endpoint is paused. */
   readonly unreviewed?: string | null
+  /** Some setting is another one: who has looked at this version has not seen it. */
+  readonly changes: boolean
 }
 
 /**
@@ -63,7 +65,7 @@ export interface PutBy {
 export async function putEndpoint(
   db: Executor,
   s: EndpointSettings,
-  { by, why = null, version, unreviewed = null }: PutBy,
+  { by, why = null, version, unreviewed = null, changes }: PutBy,
 ): Promise<EndpointRow | null> {
   const shown = (value: string | number | boolean | null) => (value === null ? null : String(value))
   const [row] = await db.run<StoredEndpoint>(text, [
@@ -97,6 +99,7 @@ export async function putEndpoint(
     s.on409,
     s.onUnknown,
     s.keyFormat,
+    shown(changes),
   ])
   return row === undefined ? null : endpointOf(row)
 }

@@ -37,7 +37,7 @@ const FULL = {
 } as const satisfies EndpointSettings
 
 async function put(on: Executor, settings: EndpointSettings, by: string, version: number | null): Promise<EndpointRow> {
-  const row = await putEndpoint(on, settings, { by, version })
+  const row = await putEndpoint(on, settings, { by, version, changes: true })
   assert.ok(row)
   return row
 }
@@ -97,7 +97,11 @@ test('of two puts at once under one version, the second changes nothing and says
   for (const version of [null, 1]) {
     const [a, b] = [await begin(db), await begin(db)]
     const first = await put(a, endpointSettings({ name: 'raced', retentionDays: 1 }), 'ann', version)
-    const second = putEndpoint(b, endpointSettings({ name: 'raced', retentionDays: 2 }), { by: 'bob', version })
+    const second = putEndpoint(b, endpointSettings({ name: 'raced', retentionDays: 2 }), {
+      by: 'bob',
+      version,
+      changes: true,
+    })
     await b.untilBlocked()
     await a.commit()
     assert.equal(await second, null)

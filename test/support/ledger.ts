@@ -44,7 +44,7 @@ export const endpointSettings = (more: Partial<EndpointSettings> = {}): Endpoint
 })
 
 export async function addEndpoint(db: Executor, more: Partial<EndpointSettings> = {}): Promise<EndpointRow> {
-  const row = await putEndpoint(db, endpointSettings(more), { by: 'a test', version: null })
+  const row = await putEndpoint(db, endpointSettings(more), { by: 'a test', version: null, changes: true })
   if (row === null) throw new Error('the endpoint was there already')
   return row
 }
