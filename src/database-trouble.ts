@@ -5,7 +5,8 @@ import { codeOf } from './events.ts'
 const REMEDIES: Readonly<Record<string, string>> = {
   '3D000': 'the database of the URL does not exist; create it',
   '28P01': 'user or password of the URL was refused',
-  '28000': 'the user of the URL may not log in from here; check pg_hba.conf',
+  '28000': 'the user of the URL does not exist, or may not log in from here; check the roles and pg_hba.conf',
+  '42704': 'the server does not know a parameter or a role of the URL',
   '42501':
     'the role of the URL lacks the rights; grant them ("outledger migrate --print-grants" prints roles that have them), or use the owner of the schema',
   '25006': 'the database is read-only; connect to the primary',
@@ -27,6 +28,6 @@ export function databaseTrouble(error: unknown): OutledgerError {
       cause: error,
     })
   }
-  const message = `no connection to the database (${code}); check the URL and that the server is up`
+  const message = `no connection to the database (${code}); check the URL, that the server is up, and that it speaks TLS where the URL asks for it`
   return new OutledgerError('database_unreachable', message, { cause: error })
 }

@@ -67,6 +67,12 @@ const usage: [why: string, args: string[], parts: RegExp[]][] = [
   ['an unknown verb', ['migrat'], [/"migrat"/, /did you mean "migrate"/, /--help/]],
   ['an unknown verb of a group', ['endpoint', 'lst'], [/"endpoint lst"/, /did you mean "endpoint list"/]],
   ['half a verb', ['endpoint'], [/: endpoint put, endpoint list, /]],
+  ['an option twice', ['list', '--state=open', '--state', 'dead'], [/--state is given twice; give it once/]],
+  [
+    'an option and its negation',
+    ['endpoint', 'put', 'a', '--max-attempts=3', '--no-max-attempts'],
+    [/--max-attempts is given twice/],
+  ],
   ['an unknown option', ['work', '--leas-ms=3'], [/--leas-ms/, /did you mean "--lease-ms"/]],
   ['an option whose value looks like another option', ['work', '--name', '--slots=3'], [/--name/, /ambiguous/]],
   ['a value that is no number', ['work', '--slots=many'], [/--slots/, /"many"/, /number/]],

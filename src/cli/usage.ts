@@ -62,6 +62,13 @@ function refuseUnknown(args: readonly string[], known: readonly string[]): void 
   }
 }
 
+/** The last one would win, without a word about the others. */
+function refuseRepeated(given: readonly string[]): void {
+  const plain = given.map((name) => name.replace(/^no-/, ''))
+  const twice = plain.find((name, i) => plain.indexOf(name) !== i)
+  if (twice !== undefined) throw new UsageError(`--${twice} is given twice; give it once`)
+}
+
 function subjectOf(positionals: readonly string[], { name, takes }: Verb): string {
   const extra = positionals[takes === undefined ? 0 : 1]
   if (extra !== undefined) throw new UsageError(`"${extra}" is one argument too many; options begin with --`)
@@ -75,14 +82,18 @@ const typeOf = (type: string) => ({ type: type === 'boolean' ? ('boolean' as con
 
 function readArgs(args: readonly string[], options: Record<string, { type: 'string' | 'boolean'; short?: string }>) {
   try {
-    return parseArgs({
+    const parsed = parseArgs({
       args: negativesJoined(args),
       options,
       allowPositionals: true,
       allowNegative: true,
       strict: true,
+      tokens: true,
     })
+    refuseRepeated(parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : [])))
+    return parsed
   } catch (error) {
+    if (error instanceof UsageError) throw error
     // What is known and yet refused is the negation of what cannot be absent.
     const negated = /^Unknown option '--no-([a-z-]+)'/.exec((error as Error).message)?.[1]
     if (negated !== undefined) throw new UsageError(`--no-${negated} means nothing: there is always a ${negated}`)

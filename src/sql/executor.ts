@@ -39,6 +39,9 @@ export const iso = (expression: string): string =>
 /** A pooler has taken the session away: a prepared statement is unknown there, or known under somebody else's name. */
 const UNPREPARED = new Set(['26000', '42P05', '08P01'])
 
+/** A server that takes a connection and says nothing is given up after this, however long its statements may take. */
+const CONNECT_LIMIT_MS = 10_000
+
 /** How long the server has to answer a cancel request before the connection counts as lost. */
 const CANCEL_MS = 1_000
 
@@ -58,7 +61,7 @@ export function connect(url: string, { max, deadlineMs }: { max: number; deadlin
       max,
       fetch_types: false,
       onnotice: () => {},
-      connect_timeout: Math.ceil(deadlineMs / 1000),
+      connect_timeout: Math.ceil(Math.min(deadlineMs, CONNECT_LIMIT_MS) / 1000),
       idle_timeout: 0,
       max_lifetime: null,
       // Its own pause grows to 20 s and holds statements back long after the database is there again; ours is in loop.ts.
