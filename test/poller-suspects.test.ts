@@ -4,21 +4,12 @@ import { test } from 'node:test'
 import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { gate, startPeer, when } from './support/peer.ts'
-import { waiting } from './support/session.ts'
+import { rounds, waiting } from './support/session.ts'
 import { until } from './support/until.ts'
 
 /** As two losses in a row have left it. */
 const suspect = (db: TestDatabase, key: string) =>
   db.query('update outbox.queue set lost = 2 where delivery_id = (select id from outbox.delivery where key = $1)', key)
-
-/** The claiming loop writes the heartbeat: two more of them are two more rounds. */
-async function twoRounds(db: TestDatabase): Promise<void> {
-  for (let rounds = 0; rounds < 2; rounds++) {
-    const [last] = await db.query<{ at: string }>('select beat_at::text as at from outbox.poller')
-    const later = () => db.query('select 1 from outbox.poller where beat_at > $1::timestamptz', last?.at ?? '')
-    await until('another heartbeat', async () => (await later()).length === 1)
-  }
-}
 
 // case C07
 test('it waits until what was in flight has ended and is written, and what comes meanwhile waits for it', async () => {
@@ -44,16 +35,16 @@ test('it waits until what was in flight has ended and is written, and what comes
   await enqueue(db, ['suspect'], { delayMs: 3_600_000 })
   await suspect(db, 'suspect')
   await db.age('suspect', '2 hours')
-  await twoRounds(db)
+  await rounds(db)
   await enqueue(db, keysOf('after', 5))
   first.open()
   await until('its settle waits', async () => (await waiting(db)).length > 0)
-  await twoRounds(db)
+  await rounds(db)
   assert.equal(peer.received.length, 1, 'answered, not written')
   held.open()
   await lock
   await peer.untilReceived(2)
-  await twoRounds(db)
+  await rounds(db)
   assert.deepEqual(
     peer.received.map(({ key }) => key),
     ['first', 'suspect'],
@@ -81,7 +72,7 @@ test('while many are tried alone, one after the other, the rest has its turns', 
     await slow.untilReceived(i + 1)
     assert.equal(slow.open, 1)
     await enqueue(db, [`quick-${i}`])
-    await twoRounds(db)
+    await rounds(db)
     assert.equal(quick.received.length, i)
     answer.open()
     await quick.untilReceived(i + 1)

@@ -7,6 +7,7 @@ import { testDatabase } from './support/database.ts'
 import { gate, startPeer, status, when } from './support/peer.ts'
 import { startProxy } from './support/proxy.ts'
 import { testSecret } from './support/secret.ts'
+import { rounds } from './support/session.ts'
 import { until } from './support/until.ts'
 
 const refused =
@@ -90,12 +91,7 @@ test('no more is claimed than there are slots', async () => {
   const poller = testPoller(db, { slots: 3, pollIntervalMs: 10, heartbeatMs: 50 })
   await poller.start()
   await peer.untilReceived(3)
-  // The claiming loop writes the heartbeat: two more of them are two more rounds.
-  for (let rounds = 0; rounds < 2; rounds++) {
-    const [last] = await db.query<{ at: string }>('select beat_at::text as at from outbox.poller')
-    const later = () => db.query('select 1 from outbox.poller where beat_at > $1::timestamptz', last?.at ?? '')
-    await until('another heartbeat', async () => (await later()).length === 1)
-  }
+  await rounds(db)
   assert.deepEqual(await db.query('select count(*)::int as n from outbox.queue where token is not null'), [{ n: 3 }])
   answer.open()
   await until('all are delivered', async () => (await db.query('select 1 from outbox.receipt')).length === 20)

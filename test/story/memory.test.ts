@@ -5,6 +5,7 @@ import { putClinic } from '../support/clinic.ts'
 import { testDatabase } from '../support/database.ts'
 import { gate, startPeer, status, when } from '../support/peer.ts'
 import { startWorker } from '../support/process.ts'
+import { rounds } from '../support/session.ts'
 import { until } from '../support/until.ts'
 
 const TOLERANCE = 0.15
@@ -30,11 +31,7 @@ async function peakMb(rows: number): Promise<number> {
   })
   const worker = await startWorker(db, { 'heartbeat-ms': 200, 'poll-interval-ms': 100 })
   await until('its slots are full', () => peer.open === 64, 60_000)
-  for (let rounds = 0; rounds < 3; rounds++) {
-    const [last] = await db.query<{ at: string }>('select beat_at::text as at from outbox.poller')
-    const later = () => db.query('select 1 from outbox.poller where beat_at > $1::timestamptz', last?.at ?? '')
-    await until('another round of its claiming loop', async () => (await later()).length === 1)
-  }
+  await rounds(db, 3)
   const [leased] = await db.query<{ n: number }>('select count(*)::int as n from outbox.queue where token is not null')
   assert.ok((leased?.n ?? 0) <= 128, `${leased?.n} leased: 64 slots, and at most as many ahead`)
   const peak = Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${worker.pid}/status`, 'utf8'))?.[1]) / 1_024

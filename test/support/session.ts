@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Executor, Row, Value } from '../../src/sql/executor.ts'
 import type { TestDatabase } from './database.ts'
+import { until } from './until.ts'
 
 export interface Session extends Executor {
   readonly pid: number
@@ -53,3 +54,13 @@ export async function begin(db: TestDatabase, mode = ''): Promise<Session> {
 /** Who waits for a lock in this database; the other tests have the same server. A lock of a row names no database. */
 export const waiting = (db: TestDatabase) =>
   db.query(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+
+/** The claiming loop writes the heartbeat: so many more of them are so many more rounds. */
+export async function rounds(db: TestDatabase, n = 2): Promise<void> {
+  for (let round = 0; round < n; round++) {
+    const [last] = await db.query<{ at: string }>('select beat_at::text as at from outbox.poller')
+    // As text: the client would cut what it takes for an instant to milliseconds, and the beat that was is later than that.
+    const later = () => db.query('select 1 from outbox.poller where beat_at > $1::text::timestamptz', last?.at ?? '')
+    await until('another heartbeat', async () => (await later()).length === 1)
+  }
+}
