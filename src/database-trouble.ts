@@ -15,6 +15,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'another session holds a lock that this statement waited for in vain; nothing was changed. Let its transaction end (pg_stat_activity shows it), then run this again',
 }
 
+/** What to do about a code of the database, where that is known. */
+export const remedyFor = (code: string): string | undefined => REMEDIES[code]
+
 /** SQLSTATEs of a server that answers and works: not the connection is at fault. */
 const ANSWERED = /^(?!08|57P)[0-9A-Z]{5}$/
 
@@ -23,7 +26,7 @@ export function databaseTrouble(error: unknown): OutledgerError {
   if (error instanceof OutledgerError) return error
   const code = codeOf(error)
   if (ANSWERED.test(code)) {
-    const remedy = REMEDIES[code]
+    const remedy = remedyFor(code)
     return new OutledgerError('database_refused', remedy ? `${remedy} (${code})` : `failed with ${code}`, {
       cause: error,
     })

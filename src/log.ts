@@ -1,5 +1,6 @@
 // Log lines, from events alone: at most one an attempt that ended well or for good, and of trouble at most one a second for each cause.
 import type { Logger } from 'pino'
+import { remedyFor } from './database-trouble.ts'
 import type { Poller } from './poller.ts'
 
 const INTERVAL_MS = 1_000
@@ -51,7 +52,9 @@ export function logTo(poller: Poller, logger: Logger): void {
   poller.on('swept', (e) => {
     if (e.promoted + e.overdueLanes > 0) logger.warn(e, 'swept')
   })
-  poller.on('database.trouble', (e) => seldom(e.code, (missed) => logger.warn({ ...e, missed }, 'database trouble')))
+  poller.on('database.trouble', (e) =>
+    seldom(e.code, (missed) => logger.warn({ ...e, missed, remedy: remedyFor(e.code) }, 'database trouble')),
+  )
   poller.on('trouble', (e) => seldom(e.code, (missed) => logger.error({ ...e, missed }, 'trouble')))
 }
 

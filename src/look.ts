@@ -10,7 +10,7 @@ import { anyExecutor, type Handle } from './transaction.ts'
 
 export type ListFilter = Given<typeof LIST_OPTIONS>
 
-/** One delivery with its attempts and what people did to it, or null. */
+/** One delivery with its attempts and what people did to it, or null. @throws OutledgerError `invalid_option` */
 export async function get(db: Handle, key: string): Promise<Story | null> {
   return noText(key) ? null : getRow(anyExecutor(db), key)
 }
@@ -21,7 +21,14 @@ export async function tombstoneOf(db: Handle, key: string): Promise<Tombstone | 
 }
 
 /** Postgres has no text with this character, so no delivery has such a key. */
-const noText = (key: string): boolean => key.includes('\0')
+function noText(key: string): boolean {
+  if (typeof key !== 'string')
+    throw new OutledgerError(
+      'invalid_option',
+      `key is ${key === null ? 'null' : `a ${typeof key}`}; it must be a string`,
+    )
+  return key.includes('\0')
+}
 
 /**
  * Deliveries, newest first. States, certainties and reasons other than those of delivered ones are found without reading
@@ -30,6 +37,8 @@ const noText = (key: string): boolean => key.includes('\0')
  * @throws OutledgerError `invalid_option`
  */
 export async function list(db: Handle, filter: ListFilter = {}): Promise<Delivery[]> {
+  if (typeof filter !== 'object' || filter === null)
+    throw new OutledgerError('invalid_option', 'the filter of list is no object; leave it out, or pass its options')
   const complete = completeOptions(LIST_OPTIONS, filter)
   for (const [name, value] of Object.entries(complete))
     if (typeof value === 'string' && value.includes('\0')) throw wrong(name, value, 'have no NUL character')

@@ -8,8 +8,8 @@ const OURS = /outledger: (?:message (\d+): )?((\w+) [^\n`]*)/
 const MISSING = new Set(['42883', '3F000', '42P01'])
 const ABORTED = '25P02'
 
-/** Of Prisma and of kysely, whose handles know that their transaction is over. */
-const ENDED = /^Transaction is already (?:committed|rolled back)$|Transaction already closed/
+/** Of Prisma, kysely and postgres.js, whose handles know that their transaction is over. */
+const ENDED = /^UNSAFE_TRANSACTION: |^Transaction is already (?:committed|rolled back)$|Transaction already closed/
 
 /** As far as a client tells it: pg, postgres.js and kysely on the error itself, drizzle on its cause, Prisma in its meta. */
 interface Told {
@@ -22,19 +22,22 @@ interface Told {
   }
 }
 
+/** The parameters of the SQL functions are the fields of a message, spelled as SQL spells. */
+const camel = (field: string): string => field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
 const sqlStateOf = ({ code, meta }: Told): string | undefined =>
   meta?.driverAdapterError?.cause?.originalCode ?? meta?.code ?? code
 
 /** Rethrow what a call of outbox.enqueue or outbox.enqueue_many threw. */
 export function refused(error: unknown, tx?: Handle): never {
   // drizzle's own error has the payload in its message.
-  const cause = ((error as Told).cause ?? error) as Told
+  const cause = ((error as Told | null | undefined)?.cause ?? error ?? new Error('the client gave no reason')) as Told
   const [state, message = ''] = [sqlStateOf(cause), cause.message]
   const [, number, what = '', field] = (state === '22023' && OURS.exec(message)) || []
   if (field !== undefined) {
     throw new OutledgerError(
       field === 'endpoint' ? 'unknown_endpoint' : 'invalid_message',
-      number === undefined ? what : `messages[${Number(number) - 1}]: ${what}`,
+      `${number === undefined ? '' : `messages[${Number(number) - 1}]: `}${camel(field)}${what.slice(field.length)}`,
     )
   }
   if (state === ABORTED) {

@@ -51,8 +51,10 @@ const WRONG: [message: RegExp, given: object, code?: string][] = [
   [/^payload is not a JSON object or array$/, { payload: { toJSON: () => 'SECRET' } }],
   [/^payload is not a JSON object or array$/, { payload: { toJSON: () => undefined } }],
   [/^payload of 16 bytes is not valid JSON$/, { payload: '{"ssn":"SECRET",' }],
-  [/^payload cannot be serialised: it contains a cycle or a BigInt/, { payload: cycle }],
-  [/^payload cannot be serialised: it contains a cycle or a BigInt/, { payload: { n: 1n } }],
+  [/^payload is or contains what has no JSON form \(NaN\)/, { payload: { cents: Number.NaN } }],
+  [/^payload is or contains what has no JSON form \(-Infinity\)/, { payload: [[Number.NEGATIVE_INFINITY]] }],
+  [/^payload cannot be serialised: it contains a cycle, a BigInt, or something that throws/, { payload: cycle }],
+  [/^payload cannot be serialised: it contains a cycle, a BigInt/, { payload: { n: 1n } }],
   [/^payload contains a raw U\+0000 or a lone surrogate/, { payload: '{"a":"SECRET\0"}' }],
   [/^payload contains a raw U\+0000 or a lone surrogate/, { payload: '{"a":"SECRET\ud800"}' }],
   [
@@ -74,9 +76,9 @@ const WRONG: [message: RegExp, given: object, code?: string][] = [
   [/^delayMs is 315360000001;/, { delayMs: 315_360_000_001 }],
   [/^delayMs and notBefore exclude each other: give one of them$/, { delayMs: 1, notBefore: new Date(0) }],
   [/^notBefore is an invalid Date$/, { notBefore: new Date('soon') }],
-  [/^not_before must be a timestamp with time zone at most ten years ahead$/, { notBefore: 'soon' }],
-  [/^not_before must be a timestamp/, { notBefore: '2030-01-01 00:00 Mars/Olympus' }],
-  [/^not_before must be a timestamp/, { notBefore: new Date('9999-01-01') }],
+  [/^notBefore must be a timestamp with time zone at most ten years ahead$/, { notBefore: 'soon' }],
+  [/^notBefore must be a timestamp/, { notBefore: '2030-01-01 00:00 Mars/Olympus' }],
+  [/^notBefore must be a timestamp/, { notBefore: new Date('9999-01-01') }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: '2030-01-01Z\0' }],
   [/^notBefore must be a Date, or text of a time with its time zone$/, { notBefore: 1_893_456_000_000 }],
   ...[
@@ -124,4 +126,44 @@ test('what is no message at all is refused like any bad message', async () => {
   for (const given of [null, undefined, 'capture-1842'] as never[]) {
     await assert.rejects(outbox.enqueueStandalone(db.sql, given), /^OutledgerError: message is not an object$/)
   }
+})
+
+test('a hole among many messages is no message either', async () => {
+  // biome-ignore lint/suspicious/noSparseArray: it is what is tested
+  const holed = [GOOD, , GOOD] as (typeof GOOD)[]
+  await assert.rejects(
+    db.sql.begin((tx) => outbox.enqueueMany(tx, holed)),
+    /^OutledgerError: messages\[1\]: message is not an object$/,
+  )
+})
+
+test('a client whose rows hold nothing, or that fails without a reason, is not taken at its word', async () => {
+  for (const rows of [[{}], [], [{ id: '1', inserted: true, conflict: null, purged: false }]])
+    await assert.rejects(outbox.enqueueStandalone({ run: async () => rows } as never, GOOD), {
+      code: 'unknown_client',
+      message: /gave back no row as the database has sent it/,
+    })
+  for (const reason of [null, undefined])
+    await assert.rejects(
+      outbox.enqueueStandalone({ run: () => Promise.reject(reason) } as never, GOOD),
+      /^Error: the client gave no reason$/,
+    )
+})
+
+test('a transaction of postgres.js that has ended is none any more', async () => {
+  let ended: unknown
+  await db.sql.begin(async (tx) => {
+    ended = tx
+  })
+  await assert.rejects(outbox.enqueue(ended as never, GOOD), { code: 'not_a_transaction' })
+  assert.deepEqual(await db.query('select from outbox.delivery'), [])
+})
+
+test('what is no key finds no delivery, and says so', async () => {
+  for (const key of [undefined, null, 5] as never[])
+    await assert.rejects(outbox.get(db.sql, key), {
+      code: 'invalid_option',
+      message: /^key is (null|a \w+); it must be a string$/,
+    })
+  await assert.rejects(outbox.list(db.sql, null as never), { code: 'invalid_option' })
 })

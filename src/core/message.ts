@@ -95,14 +95,18 @@ function stringified(value: object): string | Problem {
     if (lost === 'promise') return { field, problem: 'is or contains a promise or the like; pass what it resolves to' }
     return lost === null ? (text ?? 'undefined') : formless(lost)
   } catch {
-    return { field, problem: 'cannot be serialised: it contains a cycle or a BigInt; pass JSON text instead' }
+    return {
+      field,
+      problem: 'cannot be serialised: it contains a cycle, a BigInt, or something that throws; pass JSON text instead',
+    }
   }
 }
 
 const OF_JSON = new Set(['Object', 'Array', 'Number', 'String', 'Boolean'])
 
-/** What keeps its content where JSON does not look would be sent as `{}`, and what has not come yet as the query that it is. */
+/** What keeps its content where JSON does not look would be sent as `{}`, what has not come yet as the query that it is, and NaN as null. */
 function lossOf(part: unknown): string | null {
+  if (typeof part === 'number' && !Number.isFinite(part)) return String(part)
   if (typeof part !== 'object' || part === null) return null
   if (typeof (part as { then?: unknown }).then === 'function') return 'promise'
   // By its tag, which is the same in every realm.

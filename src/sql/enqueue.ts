@@ -1,5 +1,6 @@
 /** nothing → waiting | parked */
 // The one way in: the same SQL function that psql, triggers and other languages call.
+import { OutledgerError } from '../errors.ts'
 import type { Executor, Value } from './executor.ts'
 import { IN_TRANSACTION } from './in-transaction.ts'
 
@@ -32,9 +33,18 @@ export interface Enqueued {
   readonly purged: boolean
 }
 
-/** By place and as text: an app's client may rename columns and parse types in its own way. */
-export function enqueuedOf(row: object): Enqueued {
-  const [id, inserted, conflict, purged] = Object.values(row)
+/**
+ * By place and as text: an app's client may rename columns, parse types in its own way, and have another word for null.
+ *
+ * @throws OutledgerError `unknown_client`: then nobody can say what was written
+ */
+export function enqueuedOf(row: object | undefined): Enqueued {
+  const [id = null, inserted, conflict = null, purged] = Object.values(row ?? {})
+  if ((inserted !== 'true' && inserted !== 'false') || (purged !== 'true' && purged !== 'false'))
+    throw new OutledgerError(
+      'unknown_client',
+      'the client gave back no row as the database has sent it; rows must come as objects with their columns in order',
+    )
   return { id, inserted: inserted === 'true', conflict, purged: purged === 'true' }
 }
 
@@ -55,7 +65,7 @@ const valuesOf = (m: EnqueueRow): Value[] => [
 /** Write one delivery. Never raises for a key that exists; raises 22023 with the field as column for bad input. */
 export async function enqueue(db: Executor, message: EnqueueRow): Promise<Enqueued> {
   const [row] = await db.run(text, valuesOf(message))
-  return enqueuedOf(row as object)
+  return enqueuedOf(row)
 }
 
 /** The same, or null and nothing written: see `inTransaction`. */

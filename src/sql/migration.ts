@@ -34,6 +34,13 @@ export const applying = ({ statements, hash, made }: Migration): string[] => [
   `insert into outbox.migration (hash, created_at) values ('${hash}', ${made})`,
 ]
 
+/** Printed for a database that nobody has looked at: what is there under our name and is not ours stays as it is. */
+const OURS_ONLY = `do $ours$ begin
+  if to_regclass('outbox.migration') is null and exists (select from pg_class c where c.relnamespace = to_regnamespace('outbox')) then
+    raise exception 'outledger: the database has a schema "outbox" that is not ours; rename it (ALTER SCHEMA outbox RENAME TO …)';
+  end if;
+end $ours$`
+
 /** What must be there before the first migration. */
 export const prepare = ({ schema }: { schema: boolean }): string[] => [...(schema ? [] : [SCHEMA]), TABLE]
 
@@ -49,7 +56,7 @@ export function transactionText(
 end $guard$`
   const statements = [
     ...[`begin ${TRANSACTION}`, `set local client_encoding = 'UTF8'`, ...TURN],
-    ...[...(last === 0 ? prepare({ schema }) : []), guard],
+    ...[...(last === 0 ? [OURS_ONLY, ...prepare({ schema })] : []), guard],
     ...[...migrations.flatMap(applying), 'commit'],
   ]
   return statements.map((statement) => (statement.endsWith(';') ? statement : `${statement};`)).join('\n')

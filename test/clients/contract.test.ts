@@ -27,6 +27,9 @@ await db.query('create table note (n text)')
 subjects.push(
   postgresSubject(db.url, 'postgres.js'),
   postgresSubject(db.url, 'postgres.js that renames columns', { transform: postgres.toPascal as never }),
+  postgresSubject(db.url, 'postgres.js that knows no null', {
+    transform: { value: { from: (value: unknown) => (value === null ? undefined : value) } } as never,
+  }),
   drizzleSubject(db.url),
   drizzlePgSubject(db.url),
   await pgSubject(db.url),

@@ -85,7 +85,7 @@ export function messages(db: TestDatabase, subject: Subject): void {
       [
         { notBefore: 'soon' },
         'invalid_message',
-        /^not_before must be a timestamp with time zone at most ten years ahead$/,
+        /^notBefore must be a timestamp with time zone at most ten years ahead$/,
       ],
     ] as const) {
       const one = await refusalOf(begin((tx) => outbox.enqueue(tx, event('wrong', given))))

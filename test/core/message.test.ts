@@ -84,7 +84,7 @@ const payloads: readonly (readonly [why: string, payload: unknown, wanted: strin
   ['a byte order mark', '\ufeff{}', /^is not a JSON object or array$/],
   ['a Date, which becomes a string', new Date(0), /^is not a JSON object or array$/],
   ['an object that becomes nothing', { toJSON: () => undefined }, /^is not a JSON object or array$/],
-  ['a BigInt inside', { a: 1n }, /^cannot be serialised: it contains a cycle or a BigInt/],
+  ['a BigInt inside', { a: 1n }, /^cannot be serialised: it contains a cycle, a BigInt/],
   ['a cycle', cycle, /^cannot be serialised/],
   ['a promise', Promise.resolve({ a: 1 }), /^is or contains a promise or the like; pass what it resolves to$/],
   ['a promise within', { user: Promise.resolve({ a: 1 }) }, /^is or contains a promise/],

@@ -55,11 +55,9 @@ test('with a database only what it lacks is printed, and that fits no other stat
 test('what is printed changes nothing when a statement of it fails', async () => {
   const db = await testDatabase({ template: null })
   await db.query('create schema outbox')
-  await db.query('create view outbox.version as select 1 as one')
-  await assert.rejects(execute(db, await migrationSql()), { code: '42P07' })
-  assert.deepEqual(await db.query(`select relname::text from pg_class where relnamespace = 'outbox'::regnamespace`), [
-    { relname: 'version' },
-  ])
+  await db.query('create domain outbox.version as int')
+  await assert.rejects(execute(db, await migrationSql()), { code: '42710' })
+  assert.deepEqual(await db.query(`select 1 from pg_class where relnamespace = 'outbox'::regnamespace`), [])
 })
 
 test('--print says no to --json, and prints nothing of a database that is unfit', async () => {
@@ -73,6 +71,15 @@ test('--print says no to --json, and prints nothing of a database that is unfit'
   assert.deepEqual([json?.code, unfit?.code, json?.stdout, unfit?.stdout], [2, 1, '', ''])
   assert.match(json?.stderr ?? '', /--print and --print-grants print SQL; leave --json out/)
   assert.match(unfit?.stderr ?? '', /has a schema "outbox" that is not ours/)
+})
+
+test('what is printed without a database touches no schema "outbox" that is not ours', async () => {
+  const foreign = await testDatabase({ template: null })
+  await foreign.query('create schema outbox')
+  await foreign.query('create table outbox.messages (id int)')
+  await assert.rejects(execute(foreign, await migrationSql()), /has a schema "outbox" that is not ours/)
+  const tables = await foreign.query(`select relname::text from pg_class where relnamespace = 'outbox'::regnamespace`)
+  assert.deepEqual(tables, [{ relname: 'messages' }])
 })
 
 test('the migrations ascend in time, by which drizzle knows what is missing', () => {
