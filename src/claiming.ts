@@ -142,7 +142,7 @@ export class Claiming {
       this.#lookout.discoverNext()
     }
     if (this.#suspects.mayEmpty(performance.now())) return this.#isEmpty() ? this.#claimSuspect() : null
-    const probed = await this.#claimProbe()
+    const probed = await this.#claimProbes()
     const together = await this.#claimTogether()
     this.#suspects.othersClaimed()
     const claimed = together === null && probed === 0 ? null : probed + (together ?? 0)
@@ -168,14 +168,21 @@ export class Claiming {
     )
   }
 
-  /** One delivery of an endpoint whose circuit is to be tried. */
-  async #claimProbe(): Promise<number> {
-    const probe = this.#slots.room().free > 0 ? this.#lanes.probe(performance.now()) : null
-    if (probe === null) return 0
-    return this.#lease(
-      (db, lease) => claimProbe(db, { ...lease, ...probe }),
-      (claimed) => this.#lanes.takenOne(claimed),
-    )
+  /** One delivery of each endpoint whose circuit is to be tried; one that gives nothing does not keep the next from it. */
+  async #claimProbes(): Promise<number> {
+    let leased = 0
+    for (let probe = this.#nextProbe(); probe !== null; probe = this.#nextProbe()) {
+      const wish = probe
+      leased += await this.#lease(
+        (db, lease) => claimProbe(db, { ...lease, ...wish }),
+        (claimed) => this.#lanes.takenOne(claimed),
+      )
+    }
+    return leased
+  }
+
+  #nextProbe() {
+    return this.#slots.room().free > 0 ? this.#lanes.probe(performance.now()) : null
   }
 
   async #claimTogether(): Promise<number | null> {

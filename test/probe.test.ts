@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 import { startPeer, status } from './support/peer.ts'
+import { begin } from './support/session.ts'
 
 /** Its circuit was open until now. */
 const halfOpen = (db: TestDatabase) =>
@@ -64,4 +65,19 @@ test('a lane that begins with such a delivery does not hide the other lanes of i
   assert.equal(peer.received.length, 40 - first.length)
   await held`rollback`
   held.release()
+})
+
+test('an endpoint that gives nothing to probe it with keeps no other from being probed', async () => {
+  const [db, locked, peer] = [await testDatabase(), await startPeer(), await startPeer()]
+  await putClinic(db, locked.url)
+  await putClinic(db, peer.url, { name: 'other' })
+  await enqueue(db, ['a'])
+  await enqueue(db, ['b'], { endpoint: 'other' })
+  await halfOpen(db)
+  const person = await begin(db)
+  await person.run(`select from outbox.endpoint where name = 'clinic' for update`, [])
+  const poller = testPoller(db)
+  const { claimed } = await poller.runOnce()
+  assert.deepEqual([claimed, peer.received.length, locked.received.length], [1, 1, 0])
+  await person.rollback()
 })
