@@ -6,7 +6,7 @@ import type { Executor } from './sql/executor.ts'
 import { late } from './sql/late.ts'
 import { mend } from './sql/mend.ts'
 import { type Lease, release } from './sql/release.ts'
-import { report } from './sql/report.ts'
+import { type EndpointReport, type Reported, report } from './sql/report.ts'
 import { type Result, settle } from './sql/settle.ts'
 
 /** What has been learned; when it ended is on this process's monotonic clock, and becomes a duration when it is sent. */
@@ -161,14 +161,22 @@ export class Settler {
 
   /** What an attempt found is too dear to wait for this: where the poller lacks the rights, or somebody holds the endpoint, it does without. */
   async #judge(batch: readonly Pending[]): Promise<void> {
-    await this.#health.judge(batch, (reports) =>
-      this.#persist('report', () =>
-        report(this.#db, reports, this.#name).catch((error) => {
-          if (isRepeatable(codeOf(error))) throw error
-          this.#events.emit('trouble', { during: 'report', code: codeOf(error) })
-          return []
-        }),
-      ),
+    await this.#health.judge(batch, async (reports) => {
+      const all = await this.#report(reports, 'wait')
+      // Whoever holds one endpoint holds up what is said of that one only.
+      return (all ?? (await this.#report(reports, 'skip'))) ?? []
+    })
+  }
+
+  /** @returns null when one of them stays locked */
+  #report(reports: EndpointReport[], locked: 'wait' | 'skip'): Promise<Reported[] | null> {
+    return this.#persist('report', () =>
+      report(this.#db, reports, this.#name, locked).catch((error) => {
+        const code = codeOf(error)
+        if (isRepeatable(code) && isPassing(error)) throw error
+        this.#events.emit('trouble', { during: 'report', code })
+        return code === LOCKED ? null : []
+      }),
     )
   }
 
@@ -212,8 +220,11 @@ export class Settler {
   }
 }
 
+/** A lock that was waited for and did not come: lock_not_available. */
+const LOCKED = '55P03'
+
 /** Of a report: the server has refused it for a while. Without an answer it may have been counted, and would count twice. */
-const isRepeatable = (code: string): boolean => /^[0-5FHPX][0-9A-Z]{4}$/.test(code) && !/^(42...|55P03)$/.test(code)
+const isRepeatable = (code: string): boolean => /^[0-5FHPX][0-9A-Z]{4}$/.test(code) && !code.startsWith('42') && code !== LOCKED
 
 /** Durations are true when they are sent: a batch that is tried again has aged. */
 function aged(batch: readonly Pending[]): readonly Pending[] {

@@ -36,7 +36,7 @@ export interface Reported {
 const LOCK_MS = 1_000
 
 // Rows of endpoint are locked in one order. Claims pass a locked one over or only read it, and enqueue only reads: neither waits.
-const text = `
+const reporting = (lock: string): string => `
 with input as materialized (
   select i.*, set_config('lock_timeout', $17, true) from unnest($1::text::int[], $2::text::boolean[], $3::text::int[], $4::text::bigint[], $5::text::int[], $6::text::int[],
                          $7::text::int[], $8::text::boolean[], $9::text::bigint[], $10::text::text[], $11::text::text[], $18::text::int[])
@@ -46,7 +46,7 @@ with input as materialized (
   select i.*, e.name, e.class, e.failures, e.failing_since, e.rejections, e.trip_ms, e.tripped_until, e.backoff_until, e.paused_at,
          e.retry_delay_ms, t.now
   from input i cross join lateral (
-    select e.* from outbox.endpoint e where e.id = i.endpoint_id and e.version = i.version and e.removed_at is null for no key update) e
+    select e.* from outbox.endpoint e where e.id = i.endpoint_id and e.version = i.version and e.removed_at is null for ${lock}) e
   cross join lateral (select clock_timestamp() as now offset 0) t
 ), counted as materialized (
   select k.*, k.failed + case when k.succeeded then 0 else k.failures end as failures_now,
@@ -90,10 +90,20 @@ select s.endpoint_id, s.name, s.class, s.rejections, case when s.pauses then s.w
        s.succeeded and s.tripped_until is not null as closed
 from stopped s`
 
-/** Add reports to what is known, one for each endpoint; those of another version of it are not counted. Fails with 55P03 where one stays locked. `poller` stands in the record of a pause. */
-export function report(db: Executor, reports: readonly EndpointReport[], poller: string): Promise<Reported[]> {
+const texts = { wait: reporting('no key update'), skip: reporting('no key update skip locked') }
+
+/**
+ * Add reports to what is known, one for each endpoint; those of another version of it are not counted. Where one stays
+ * locked, `wait` fails with 55P03 and `skip` leaves it out. `poller` stands in the record of a pause.
+ */
+export function report(
+  db: Executor,
+  reports: readonly EndpointReport[],
+  poller: string,
+  locked: keyof typeof texts = 'wait',
+): Promise<Reported[]> {
   const column = (of: (one: EndpointReport) => string | number | boolean | null) => arrayLiteral(reports.map(of))
-  return db.run<Reported>(text, [
+  return db.run<Reported>(texts[locked], [
     column((r) => r.endpointId),
     column((r) => r.succeeded),
     column((r) => r.failures),
