@@ -16,9 +16,9 @@ const REST_MS = 5_000
 /** Deliveries whose own faults are counted; beyond so many the count begins again. */
 const COUNTED = 10_000
 
-/** Claims in a row of which nothing could be sent, of an endpoint or of one delivery: another poller may be able to. */
-const ENDPOINT_DECLINED = 3
-const DELIVERY_DECLINED = 5
+/** Claims in a row of which nothing could be sent, or for which no payload could be loaded: another poller may be able to. */
+const SENT_NOTHING = 3
+const LOADED_NOTHING = 5
 
 interface Faults {
   /** Of the claim that met the last one: the faults of one claim are one. */
@@ -40,6 +40,8 @@ export interface ReleasesOptions {
 export class Releases {
   readonly #options: ReleasesOptions
   readonly #ofEndpoints = new Map<number, Faults>()
+  /** By endpoint too, since a payload was loaded last: deliveries that carry theirs get through all the same. */
+  readonly #ofLoads = new Map<number, Faults>()
   /** One whose payload is missing must not be asked for every second because its neighbours get through. */
   readonly #ofDeliveries = new Map<string, Faults>()
 
@@ -63,8 +65,10 @@ export class Releases {
 
   /** Its payload is not to be had. */
   unloaded(leased: LeasedClaim, problem: string): void {
-    this.#options.lanes.gaveBack(leased.claim.endpoint_id, leased.claim.lane)
-    if (!this.#options.canLoad) this.#decline(leased.claim.endpoint_id)
+    const { endpoint_id: id, lane } = leased.claim
+    this.#options.lanes.gaveBack(id, lane)
+    const count = counted(this.#ofLoads, id, leased.token)
+    if (!this.#options.canLoad || count >= LOADED_NOTHING) this.#decline(id)
     this.#release([leased], 'payload_unavailable', this.#faultDelayMs(leased), problem)
   }
 
@@ -77,6 +81,7 @@ export class Releases {
   /** An attempt was made: its faults are over. */
   attempted({ claim }: LeasedClaim): void {
     this.#ofEndpoints.delete(claim.endpoint_id)
+    if (claim.payload_ref !== null) this.#ofLoads.delete(claim.endpoint_id)
     this.#ofDeliveries.delete(claim.delivery_id)
   }
 
@@ -97,7 +102,7 @@ export class Releases {
     const ofEndpoint = counted(this.#ofEndpoints, id, token)
     const ofDelivery = counted(this.#ofDeliveries, claim.delivery_id, token)
     const count = Math.max(ofEndpoint, ofDelivery)
-    if (ofEndpoint >= ENDPOINT_DECLINED || ofDelivery >= DELIVERY_DECLINED) this.#decline(id)
+    if (ofEndpoint >= SENT_NOTHING) this.#decline(id)
     const delayMs = Math.min(FAULT_LIMIT_MS, FAULT_MS * 2 ** Math.min(count - 1, 6))
     // Nothing but faults came of the last claims: the next one waits too, or it would give back the whole backlog in turn.
     if (ofEndpoint > 1) this.#options.lanes.rest(id, performance.now() + Math.min(delayMs, REST_MS))
