@@ -52,8 +52,10 @@ export async function secretValue(reference: string, resolve: ResolveSecret): Pr
     throw unresolvable(reference, `the secret store failed with ${codeOf(error)}`)
   }
   if (typeof value !== 'string') throw unresolvable(reference, 'the secret store returned no text')
-  if (value.trim() === '') throw unresolvable(reference, 'its value is empty')
-  return value
+  // Stores that keep files answer with their last line break: no part of a secret, and no header may hold it.
+  const trimmed = value.trim()
+  if (trimmed === '') throw unresolvable(reference, 'its value is empty')
+  return trimmed
 }
 
 /** The bytes of a signing secret. @throws OutledgerError when the reference resolves to something that is no secret */

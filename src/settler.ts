@@ -164,7 +164,7 @@ export class Settler {
     await this.#health.judge(batch, async (reports) => {
       const all = await this.#report(reports, 'wait')
       // Whoever holds one endpoint holds up what is said of that one only.
-      return (all ?? (await this.#report(reports, 'skip'))) ?? []
+      return all ?? (await this.#report(reports, 'skip')) ?? []
     })
   }
 
@@ -224,7 +224,8 @@ export class Settler {
 const LOCKED = '55P03'
 
 /** Of a report: the server has refused it for a while. Without an answer it may have been counted, and would count twice. */
-const isRepeatable = (code: string): boolean => /^[0-5FHPX][0-9A-Z]{4}$/.test(code) && !code.startsWith('42') && code !== LOCKED
+const isRepeatable = (code: string): boolean =>
+  /^[0-5FHPX][0-9A-Z]{4}$/.test(code) && !code.startsWith('42') && code !== LOCKED
 
 /** Durations are true when they are sent: a batch that is tried again has aged. */
 function aged(batch: readonly Pending[]): readonly Pending[] {

@@ -36,9 +36,12 @@ interface Known {
   askedAt: number
 }
 
-/** How long a claim waits for secrets, and after how long one that never comes is asked for again. */
+/** How long a claim waits for secrets. */
 const RESOLVE_WAIT_MS = 250
-const RESOLVE_LIMIT_MS = 10_000
+
+/** After how long one that never comes is asked for again, doubled for each call that still hangs: each may hold a connection. */
+const GIVEN_UP_MS = 10_000
+const DOUBLINGS = 6
 
 /** A value that was changed under the same reference is known so soon; meanwhile, and while the store is down, the old one serves. */
 const KEPT_MS = 60_000
@@ -48,12 +51,16 @@ const DOUBTED = Number.NEGATIVE_INFINITY
 export class Targets {
   readonly #known = new Map<number, Known>()
   readonly #resolving = new Map<number, Promise<void>>()
+  /** By endpoint, calls that were given up and have not returned. */
+  readonly #hanging = new Map<number, number>()
   readonly #resolve: ResolveSecret
   readonly #keptMs: number
+  readonly #givenUpMs: number
 
-  constructor(resolve: ResolveSecret, { keptMs = KEPT_MS } = {}) {
+  constructor(resolve: ResolveSecret, { keptMs = KEPT_MS, givenUpMs = GIVEN_UP_MS } = {}) {
     this.#resolve = resolve
     this.#keptMs = keptMs
+    this.#givenUpMs = givenUpMs
   }
 
   /**
@@ -96,10 +103,20 @@ export class Targets {
     } else known.askedAt = now
     const running = this.#resolving.get(row.id)
     if (running !== undefined) return waits ? running : Promise.resolve()
-    const giveUp = setTimeout(() => this.#resolving.delete(row.id), RESOLVE_LIMIT_MS)
+    const hanging = this.#hanging.get(row.id) ?? 0
+    let givenUp = false
+    const giveUp = setTimeout(
+      () => {
+        givenUp = true
+        this.#hanging.set(row.id, (this.#hanging.get(row.id) ?? 0) + 1)
+        if (this.#resolving.get(row.id) === resolving) this.#resolving.delete(row.id)
+      },
+      this.#givenUpMs * 2 ** Math.min(hanging, DOUBLINGS),
+    )
     giveUp.unref()
     const resolving = this.#target(row).then((target) => {
       clearTimeout(giveUp)
+      if (givenUp) this.#hanging.set(row.id, (this.#hanging.get(row.id) ?? 1) - 1)
       // Another version or another try may have come in between.
       if (this.#resolving.get(row.id) !== resolving) return
       this.#resolving.delete(row.id)

@@ -14,6 +14,7 @@ import { enqueue, keysOf, putClinic, testPoller } from './support/clinic.ts'
 import { testDatabase } from './support/database.ts'
 import { startPeer } from './support/peer.ts'
 import { testSecretValue } from './support/secret.ts'
+import { until } from './support/until.ts'
 
 /** A database with the endpoints `healthy` and `other`, whose secret `vault:other` the resolver answers. */
 async function twoEndpoints(resolveOther: () => Promise<string> | string) {
@@ -157,4 +158,36 @@ test('a changed value is taken over from time to time; what cannot be used does 
     assert.equal(await secretWith(value as string), wanted)
   delete process.env.OUTLEDGER_TEST_CHANGED
   assert.equal(await secretWith(''), old)
+})
+
+test('a store that hangs for good is asked ever more rarely, and believed as soon as it answers', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  const row = await putClinic(db, peer.url, { secret: 'vault:hung' }, { resolve: () => testSecretValue })
+  const calls: number[] = []
+  let answer: Promise<string> | string = new Promise<string>(() => {})
+  const resolve = () => {
+    calls.push(performance.now())
+    return answer
+  }
+  const targets = new Targets(resolve, { givenUpMs: 20 })
+  const claims = [{ endpoint_id: row.id, endpoint_version: row.version } as Claim]
+  const ask = async () => {
+    await targets.load(claims, async () => endpointsById(db, [row.id]))
+    return 'secret' in targets.get(row.id)
+  }
+  await until('it was asked four times', async () => (await ask()) || calls.length === 4)
+  const gaps = calls.slice(1).map((at, i) => at - (calls[i] ?? 0))
+  for (const [i, atLeast] of [20, 40, 80].entries()) assert.ok((gaps[i] ?? 0) >= atLeast - 2, `${gaps}`)
+  answer = testSecretValue
+  await until('it is believed', ask)
+})
+
+test('a value is taken without the blanks around it, wherever it comes from', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  const values: Record<string, string> = { 'vault:s': `${testSecretValue}\n`, 'vault:a': ' Bearer a\n' }
+  const resolve = (reference: string) => values[reference] as string
+  await putClinic(db, peer.url, { secret: 'vault:s', authorization: 'vault:a' }, { resolve })
+  await enqueue(db, ['a'])
+  assert.equal((await testPoller(db, { resolveSecret: resolve }).runOnce()).delivered, 1)
+  assert.equal(peer.received[0]?.headers.authorization, 'Bearer a')
 })
