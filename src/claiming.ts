@@ -1,8 +1,8 @@
 // From the queue into the slots: look who is there, claim what there is room for, hand each end to the settler.
-import { randomUUID } from 'node:crypto'
 import type { Ended, LeasedClaim } from './delivery.ts'
 import { codeOf, type Events } from './events.ts'
 import { Lanes, SLACK_MS } from './lanes.ts'
+import { Leasing } from './leasing.ts'
 import { Lookout } from './lookout.ts'
 import type { PollerOptions } from './options.ts'
 import { Ownership } from './ownership.ts'
@@ -11,8 +11,7 @@ import { Releases } from './releases.ts'
 import type { ResolveSecret } from './secrets.ts'
 import type { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
-import { type Claimed, claim, claimProbe, claimSuspect, type LeaseOptions } from './sql/claim.ts'
-import { endpointsById } from './sql/endpoint.ts'
+import { claim, claimProbe, claimSuspect } from './sql/claim.ts'
 import type { Executor } from './sql/executor.ts'
 import { pin } from './sql/pin.ts'
 import { Suspects } from './suspects.ts'
@@ -46,8 +45,7 @@ export class Claiming {
   readonly #lookout: Lookout
   readonly #suspects = new Suspects()
   readonly #releases: Releases
-  /** When endpoints were stopped last: a claim that began before may have leased for them. */
-  readonly #stoppedAt = new Map<number, number>()
+  readonly #leasing: Leasing
   #idleMs = 0
   /** Called when there is room again. */
   onRoom: (withinMs: number) => void = () => {}
@@ -79,6 +77,7 @@ export class Claiming {
       onEnded: (leased, ended) => this.#ended(leased, ended),
       onFault: (error) => own.events.emit('trouble', { during: 'attempt', code: codeOf(error) }),
     })
+    this.#leasing = new Leasing({ ...own, targets: this.#targets, slots: this.#slots, releases: this.#releases })
     own.settler.onStopped = (endpointId) => this.#stopped(endpointId)
     this.#lookout = new Lookout({
       lanes: this.#lanes,
@@ -162,7 +161,7 @@ export class Claiming {
   /** Whatever comes of it, its turn ends with the claim that finds the process empty again. */
   #claimSuspect(): Promise<number> {
     const ids = this.#suspects.begin(performance.now())
-    return this.#lease(
+    return this.#leasing.lease(
       (db, lease) => claimSuspect(db, { ...lease, ids }),
       (claimed) => this.#lanes.takenOne(claimed),
     )
@@ -173,7 +172,7 @@ export class Claiming {
     let leased = 0
     for (let probe = this.#nextProbe(); probe !== null; probe = this.#nextProbe()) {
       const wish = probe
-      leased += await this.#lease(
+      leased += await this.#leasing.lease(
         (db, lease) => claimProbe(db, { ...lease, ...wish }),
         (claimed) => this.#lanes.takenOne(claimed),
       )
@@ -192,50 +191,15 @@ export class Claiming {
     if (total === 0 || this.#own.settler.waiting > slots * BACKLOG_PER_SLOT) return null
     const lanes = this.#lanes.wishes(room, performance.now())
     if (lanes.length === 0) return this.#slots.idle ? 0 : null
-    return this.#lease(
+    return this.#leasing.lease(
       (db, lease) => claim(db, { ...lease, lanes, total, slackMs: SLACK_MS }),
       (claimed) => this.#lanes.taken(lanes, claimed, total),
     )
   }
 
-  /** Leases, counts and sends; how many. */
-  async #lease(
-    take: (db: Executor, lease: LeaseOptions) => Promise<Claimed>,
-    count: (claimed: Claimed) => void,
-  ): Promise<number> {
-    const { leaseMs, timeoutMs } = this.#own.options
-    let token = ''
-    let startedAt = 0
-    const claimed = await this.#own.read('claim', (db) => {
-      // A new token for every try: the one whose answer was lost may have leased rows, and a token leases only once.
-      token = randomUUID()
-      startedAt = performance.now()
-      return take(db, { leaseMs, timeoutMs, token, poller: this.#own.name })
-    })
-    const clockOffsetMs = claimed.nowMs - performance.now()
-    count(claimed)
-    if (claimed.claims.length === 0) return 0
-    this.#own.events.emit('claimed', { count: claimed.claims.length })
-    const leased = claimed.claims.map((row) => ({ claim: row, token, startedAt, clockOffsetMs }))
-    try {
-      // Asked once: while leases are held nothing is waited for that can be asked again after giving them back.
-      await this.#targets.load(claimed.claims, (ids) => endpointsById(this.#own.db, ids))
-    } catch (error) {
-      this.#releases.unbegun(leased, this.#own.stopping.aborted ? 'shutdown' : 'endpoint_unavailable')
-      throw error
-    }
-    if (this.#own.stopping.aborted) this.#releases.unbegun(leased, 'shutdown')
-    else {
-      const overtaken = leased.filter(({ claim }) => startedAt <= (this.#stoppedAt.get(claim.endpoint_id) ?? -1))
-      this.#releases.unbegun(overtaken, 'endpoint_stopped')
-      this.#slots.take(overtaken.length === 0 ? leased : leased.filter((one) => !overtaken.includes(one)))
-    }
-    return leased.length
-  }
-
   /** What is leased for a stopped endpoint would be sent to it all the same. */
   #stopped(endpointId: number): void {
-    this.#stoppedAt.set(endpointId, performance.now())
+    this.#leasing.stopped(endpointId)
     this.#lanes.stop(endpointId)
     this.#releases.unbegun(this.#slots.withdraw(endpointId), 'endpoint_stopped')
   }

@@ -139,7 +139,7 @@ function saidBy(
     backoffMs: backoffMs(finding, status, retryAfterMs, endpoint.retryDelayMs),
     probe: claim.probe,
     troubled: claim.troubled,
-    pardonMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
+    sparedMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
     exhausted,
   }
 }

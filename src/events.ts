@@ -57,7 +57,7 @@ export interface PollerEvents {
   'delivery.dead': [AttemptEvent & { endReason: string }]
   /** No more is sent to an endpoint: by a pause that a person ends, or for so long by its circuit or its own wish. */
   'endpoint.stopped': [EndpointStop]
-  /** An endpoint whose circuit was open works again. */
+  /** An endpoint that was tripped works again. */
   'endpoint.opened': [{ endpoint: string; class: string }]
   /** A settle found another token in its row and changed nothing; `late` says whether its evidence was kept. */
   fenced: [{ deliveryId: string; number: number; late: boolean }]

@@ -1,6 +1,6 @@
 // What a batch of attempts says of its endpoints is written before the batch is settled: the rejections that pause an endpoint
 // decide which deliveries end. While all is well nothing is said.
-import { isRejected, pardoned, reportOf, type Sign } from './core/health.ts'
+import { isRejected, reportOf, type Sign, spared } from './core/health.ts'
 import type { Verdict } from './core/state.ts'
 import type { Events } from './events.ts'
 import type { EndpointReport, Reported } from './sql/report.ts'
@@ -18,7 +18,7 @@ export interface Said {
   /** When it was claimed, something was held against the endpoint. */
   readonly troubled: boolean
   /** Until the next attempt, should the delivery not end though it was rejected. */
-  readonly pardonMs: number
+  readonly sparedMs: number
   /** Its budget or its horizon is used up. */
   readonly exhausted: boolean
 }
@@ -61,8 +61,8 @@ export class Health {
       const one = known.get(id)
       const counted = one === undefined ? [] : newest(group)
       const signs = counted.map(({ said }) => said.sign)
-      const spared = pardoned(signs, one?.rejections ?? 0)
-      for (const [i, result] of counted.entries()) if (spared[i]) spare(result)
+      const goOn = spared(signs, one?.rejections ?? 0)
+      for (const [i, result] of counted.entries()) if (goOn[i]) spare(result)
       for (const result of group)
         if (isRejected(result.said.sign) && !result.said.exhausted && !counted.includes(result)) spare(result)
       if (one !== undefined) this.#tell(one)
@@ -106,7 +106,7 @@ function newest(group: readonly Judged[]): readonly Judged[] {
 }
 
 function spare(result: Judged): void {
-  Object.assign(result, { verdict: 'retry', delayMs: result.said.pardonMs, endReason: null })
+  Object.assign(result, { verdict: 'retry', delayMs: result.said.sparedMs, endReason: null })
 }
 
 function reportedOf(endpointId: number, group: readonly Judged[], now: number): EndpointReport {

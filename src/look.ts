@@ -5,7 +5,7 @@ import { LIST_OPTIONS } from './list-options.ts'
 import { completeOptions, type Given } from './options.ts'
 import { get as getRow, type Story, type Tombstone, tombstoneOf as tombstoneRow } from './sql/get.ts'
 import { type Delivery, list as listRows, type Moment } from './sql/list.ts'
-import { type EndpointStatus, type Status as StatusRow, status as statusRow } from './sql/status.ts'
+import { type EndpointStatus, type PollerStatus, type Status as StatusRow, status as statusRow } from './sql/status.ts'
 import { anyExecutor, type Handle } from './transaction.ts'
 
 export type ListFilter = Given<typeof LIST_OPTIONS>
@@ -91,14 +91,14 @@ const LATE_MS = 60_000
 
 function troubleOf({ endpoints, pollers, dead, review }: StatusRow): string[] {
   const due = endpoints.reduce((sum, row) => sum + row.due, 0)
-  const alive = pollers.some((poller) => poller.alive)
+  const live = pollers.filter((poller) => poller.alive)
   const passed = review.kinds['key window passed'] ?? 0
   const doubtful = review.kinds['may have been applied'] ?? 0
   return [
-    ...(alive
+    ...(live.length > 0
       ? []
       : [`no poller is alive${due > 0 ? `, and ${amount({ count: due }, 'delivery is', 'deliveries are')} due` : ''}`]),
-    ...endpoints.flatMap((row) => troubleAt(row, alive)),
+    ...endpoints.flatMap((row) => troubleAt(row, live)),
     ...(dead.count > 0
       ? [
           `${amount(dead, 'delivery is', 'deliveries are')} dead${doubtful > 0 ? `; ${doubtful} may have been applied` : ''}`,
@@ -114,11 +114,11 @@ function troubleOf({ endpoints, pollers, dead, review }: StatusRow): string[] {
 
 function troubleAt(
   { endpoint, state, due, leased, scheduled, parked, blocked, oldestDueMs }: EndpointStatus,
-  alive: boolean,
+  live: readonly PollerStatus[],
 ): string[] {
   const open = due + leased + scheduled + parked + blocked
   const stopped = state !== 'open' && (state !== 'removed' || open > 0)
-  const late = state === 'open' && alive && (oldestDueMs ?? 0) > LATE_MS
+  const late = state === 'open' && live.length > 0 && (oldestDueMs ?? 0) > LATE_MS
   return [
     ...(stopped
       ? [
@@ -129,6 +129,9 @@ function troubleAt(
       ? [
           `endpoint ${endpoint} falls behind: ${amount({ count: due }, 'delivery is', 'deliveries are')} due, the oldest for ${Math.floor((oldestDueMs ?? 0) / 60_000)} min`,
         ]
+      : []),
+    ...(open > 0 && live.length > 0 && live.every(({ declines }) => declines.includes(endpoint))
+      ? [`endpoint ${endpoint} has no poller that can send to it: a secret or a payload is missing, see their logs`]
       : []),
     ...(blocked > 0
       ? [

@@ -26,7 +26,7 @@ export class Slots {
   readonly #sender = new Sender()
   /** Leased, and not ready before the payload is there. They take no slot: none is sent to meanwhile. */
   readonly #loads: Loads
-  /** Leased, not yet sent, in the order in which they were claimed. */
+  /** Leased, not yet sent, in the order in which they were claimed, or loaded. */
   #ready: LeasedClaim[] = []
   #inFlight = 0
   #whenIdle: (() => void)[] = []
@@ -88,7 +88,7 @@ export class Slots {
     this.#sender.abortAll()
   }
 
-  /** Resolves when nothing is ready or in flight. */
+  /** Resolves when nothing is loading, ready or in flight. */
   untilIdle(): Promise<void> {
     return this.idle ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
   }

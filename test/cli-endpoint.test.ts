@@ -134,6 +134,22 @@ test('a test tells each phase and the verdict, and its exit code whether it was 
   assert.deepEqual([failed, http, outcome, verdict, reason], [1, 403, 'rejected', 'dead', 'auth_rejected'])
 })
 
+test('show and list say what stops an endpoint as it is now, a circuit that is being tried included', async () => {
+  await putClinic(db, peer.url, { name: 'stopped' })
+  for (const [until, said] of [
+    [`'2999-01-01'`, /tripped until 2999-01-01/],
+    [`'2001-01-01'`, /tripped, one delivery at a time probes it/],
+  ] as const) {
+    await db.query(`update outbox.endpoint set tripped_until = ${until} where name = 'stopped'`)
+    for (const args of [['list'], ['show', 'stopped']]) {
+      const [code, text] = await cli(...args)
+      assert.equal(code, 0)
+      assert.match(text, said)
+      assert.doesNotMatch(text, /tripped until 2001/)
+    }
+  }
+})
+
 test('a put steers no terminal with what waits for a review', async () => {
   await putClinic(db, peer.url, { name: 'f' })
   const [code, said] = await cli('put', 'f', '--region', 'eu\u202e\u009b31m')

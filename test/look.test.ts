@@ -165,6 +165,12 @@ test('status says what is wrong, and nothing when nothing is', async () => {
   assert.deepEqual((await outbox.status(fresh.sql)).trouble, [
     'endpoint clinic falls behind: 1 delivery is due, the oldest for 3 min',
   ])
+  await fresh.query('update outbox.poller set declines = array(select id from outbox.endpoint)')
+  assert.deepEqual((await outbox.status(fresh.sql)).trouble.slice(1), [
+    'endpoint clinic has no poller that can send to it: a secret or a payload is missing, see their logs',
+  ])
+  await fresh.query(`insert into outbox.poller (name, heartbeat_ms, version) values ('p-2', 5000, '1')`)
+  assert.equal((await outbox.status(fresh.sql)).trouble.length, 1, 'another one can')
   await fresh.query(`update outbox.endpoint set paused_at = now(), paused_reason = 'a move'`)
   assert.match(
     (await outbox.status(fresh.sql)).trouble.join(),

@@ -220,8 +220,8 @@ test('an endpoint is shown with its state, what is open for it and what was done
   assert.equal(open.total, 4)
   assert.deepEqual([open.due, open.leased, open.scheduled, open.parked, open.blocked], [1, 1, 1, 1, 0])
   assert.deepEqual(
-    [row.pausedReason, row.backoffUntil, row.trippedUntil],
-    ['slow', '2999-01-01T00:00:00.000000Z', '2001-01-01T00:00:00.000000Z'],
+    [row.pausedReason, row.backoffUntil, row.trippedUntil, row.halfOpen],
+    ['slow', '2999-01-01T00:00:00.000000Z', '2001-01-01T00:00:00.000000Z', true],
   )
   assert.deepEqual(
     operations.map(({ who, verb, why }) => [who, verb, why]),

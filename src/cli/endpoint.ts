@@ -46,5 +46,7 @@ export const stops = (row: EndpointRow): string[] =>
     row.removedAt && 'removed',
     row.pausedReason && `paused: ${row.pausedReason}`,
     row.backoffUntil && `backing off until ${instantText(row.backoffUntil)}`,
-    row.trippedUntil && `tripped until ${instantText(row.trippedUntil)}`,
+    row.halfOpen
+      ? 'tripped, one delivery at a time probes it'
+      : row.trippedUntil && `tripped until ${instantText(row.trippedUntil)}`,
   ].filter((stop) => stop !== null)

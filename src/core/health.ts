@@ -86,7 +86,7 @@ export function reportOf(signs: readonly Sign[]): Report {
 }
 
 /** Which of them do not end their deliveries, for the endpoint is paused by those before: `known` were rejected in a row. */
-export function pardoned(signs: readonly Sign[], known: number): boolean[] {
+export function spared(signs: readonly Sign[], known: number): boolean[] {
   let run = known
   return signs.map((sign) => {
     if (sign === 'success') run = 0

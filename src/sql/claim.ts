@@ -20,9 +20,9 @@ export interface Claim {
   readonly endpoint_id: number
   readonly endpoint_version: number
   readonly lane: number
-  /** Something is held against its endpoint: failures, rejections or an open circuit. */
+  /** Something is held against its endpoint: failures, rejections or a tripped circuit. */
   readonly troubled: boolean
-  /** The circuit of its endpoint was open until now: let through alone, to see whether that works again. */
+  /** Its endpoint was tripped until now: let through alone, to see whether that works again. */
   readonly probe: boolean
   /** Number of the attempt that this lease is for. */
   readonly number: number
@@ -70,11 +70,11 @@ export interface ClaimOptions extends LeaseOptions {
 /** With the loss that a claim would find now. Not counted per row, so that the planner can judge it by its statistics. */
 export const suspect = `(q.lost >= ${SUSPECT_FROM} or q.lost >= ${SUSPECT_FROM - 1} and q.token is not null)`
 
-export const open = (endpointId: string, { trial = false } = {}) => `(
+export const open = (endpointId: string, { probe = false } = {}) => `(
     select true from outbox.endpoint e
     where e.id = ${endpointId} and e.paused_at is null
       and (e.backoff_until is null or e.backoff_until <= statement_timestamp())
-      and (e.tripped_until is null${trial ? ' or e.tripped_until <= statement_timestamp()' : ''}) limit 1)`
+      and (e.tripped_until is null${probe ? ' or e.tripped_until <= statement_timestamp()' : ''}) limit 1)`
 
 export const HEAD = `(q.ordering_key is null or not exists (
         select from outbox.queue h
@@ -124,13 +124,13 @@ const suspectPicked = `gate as materialized (
   from outbox.queue q
   where q.delivery_id = any ($5::text::bigint[]) and q.next_attempt_at <= statement_timestamp()
     and ${suspect} and ${HEAD}
-    and (${open('q.endpoint_id')} or q.endpoint_id = any (array(select g.id from gate g)) and ${open('q.endpoint_id', { trial: true })})
+    and (${open('q.endpoint_id')} or q.endpoint_id = any (array(select g.id from gate g)) and ${open('q.endpoint_id', { probe: true })})
   order by q.next_attempt_at
   limit 1
   for no key update skip locked
 ), ${gated('select p.endpoint_id from picked p where p.endpoint_id = any (array(select g.id from gate g))')}`
 
-// One delivery of an endpoint whose circuit was open until now, from the first lane that has one.
+// One delivery of a half-open endpoint, from the first lane that has one.
 const probePicked = `gate as materialized (
   select e.id, e.timeout_ms from outbox.endpoint e
   where e.id = $5::text::int and e.tripped_until <= statement_timestamp() and e.paused_at is null
@@ -210,7 +210,7 @@ export function claimSuspect(
   return claimed(db, suspectText, options, [arrayLiteral(options.ids)])
 }
 
-/** Lease one due delivery of these lanes of an endpoint whose circuit was open until now; none where another probe is under way. */
+/** Lease one due delivery of these lanes of an endpoint that was tripped until now; none where another probe is under way. */
 export function claimProbe(
   db: Executor,
   options: LeaseOptions & { readonly endpointId: number; readonly lanes: readonly number[] },

@@ -1,13 +1,13 @@
 // Which lanes have open rows, and how long until the first row of each is due.
 import type { Executor } from './executor.ts'
-import { PROBE } from './probe.ts'
+import { WALK } from './index-walk.ts'
 
 export interface LaneRow {
   readonly endpoint_id: number
   readonly lane: number
   /** Milliseconds until the first row is due, at most a day; 0 or less: due now. Null: its endpoint is stopped, or nothing will be due. */
   readonly due_in_ms: number | null
-  /** The circuit of its endpoint was open until now: one delivery at a time is let through. */
+  /** Its endpoint was tripped until now: one delivery at a time is let through. */
   readonly half_open: boolean
   /** When the first row is due, as text: the same text twice means that nobody took it. */
   readonly head: string
@@ -19,12 +19,12 @@ export interface LaneRow {
 // A loose index scan: one probe of the index a lane, however many rows the lane has.
 const text = `
 with recursive lane(endpoint_id, lane, first_due) as (
-  (select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${PROBE}
+  (select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${WALK}
    where (q.endpoint_id, q.lane) > ($1::text::int, $2::text::smallint)
    order by q.endpoint_id, q.lane, q.next_attempt_at limit 1)
   union all
   select n.endpoint_id, n.lane, n.next_attempt_at from lane l cross join lateral (
-    select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${PROBE}
+    select q.endpoint_id, q.lane, q.next_attempt_at from outbox.queue q ${WALK}
     where (q.endpoint_id, q.lane) > (l.endpoint_id, l.lane)
     order by q.endpoint_id, q.lane, q.next_attempt_at limit 1) n
 ), page as (select * from lane limit $3::text::int)

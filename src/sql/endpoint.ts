@@ -36,8 +36,10 @@ export interface EndpointRow {
   readonly pausedReason: string | null
   /** Until when a 429 or its Retry-After holds everything back; null when that is over. */
   readonly backoffUntil: string | null
-  /** Until when the circuit lets nothing through; where that is over, one delivery at a time is. Null: it is closed. */
+  /** Until when the circuit lets nothing through; null: it is closed. */
   readonly trippedUntil: string | null
+  /** That is over: one delivery at a time probes whether it works again. */
+  readonly halfOpen: boolean
   readonly removedAt: string | null
   /** What was changed and waits for a review: `host a.example → b.example; region eu → us`. */
   readonly unreviewed: string | null
@@ -58,6 +60,7 @@ type Kept =
   | 'pausedReason'
   | 'backoffUntil'
   | 'trippedUntil'
+  | 'halfOpen'
   | 'removedAt'
   | 'unreviewed'
 
@@ -73,7 +76,7 @@ export const endpointColumns = `e.id, e.name, e.class, e.region, e.processor, e.
   e.allow_insecure as "allowInsecure", e.allow_private as "allowPrivate",
   e.version, ${iso('e.paused_at')} as "pausedAt", e.paused_reason as "pausedReason",
   case when e.backoff_until > statement_timestamp() then ${iso('e.backoff_until')} end as "backoffUntil",
-  ${iso('e.tripped_until')} as "trippedUntil",
+  ${iso('e.tripped_until')} as "trippedUntil", coalesce(e.tripped_until <= statement_timestamp(), false) as "halfOpen",
   ${iso('e.removed_at')} as "removedAt", e.unreviewed,
   (select coalesce(json_agg(p.value order by p.ord), '[]') from json_array_elements(e.previous_secrets) with ordinality p(value, ord)
    where (p.value ->> 'until')::timestamptz > statement_timestamp())::text as "previousSecrets"`

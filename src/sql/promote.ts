@@ -1,7 +1,7 @@
 /** parked → waiting */
 // A row that has become the head of its ordering key is due: after the end of the row ahead, or by the sweep.
 import type { Executor } from './executor.ts'
-import { PROBE } from './probe.ts'
+import { WALK } from './index-walk.ts'
 
 // Never before its own schedule: a delayed follower keeps its time.
 const due = (row: string): string => `greatest(clock_timestamp(), (
@@ -34,12 +34,12 @@ export interface Promoted {
 // Stragglers: parked behind a head whose end did not see them, because their transaction committed after it.
 const text = `
 with recursive k(endpoint_id, ordering_key, delivery_id) as (
-  (select q.endpoint_id, q.ordering_key, q.delivery_id from outbox.queue q ${PROBE}
+  (select q.endpoint_id, q.ordering_key, q.delivery_id from outbox.queue q ${WALK}
    where q.next_attempt_at = 'infinity' and q.blocked_reason is null and (q.endpoint_id, q.ordering_key) > ($1::text::int, $2::text)
    order by q.endpoint_id, q.ordering_key, q.delivery_id limit 1)
   union all
   select n.endpoint_id, n.ordering_key, n.delivery_id from k cross join lateral (
-    select q.endpoint_id, q.ordering_key, q.delivery_id from outbox.queue q ${PROBE}
+    select q.endpoint_id, q.ordering_key, q.delivery_id from outbox.queue q ${WALK}
     where q.next_attempt_at = 'infinity' and q.blocked_reason is null
       and (q.endpoint_id, q.ordering_key) > (k.endpoint_id, k.ordering_key)
     order by q.endpoint_id, q.ordering_key, q.delivery_id limit 1) n

@@ -28,7 +28,7 @@ export interface Reported {
   /** Nothing is let through for so long from now on, because of this report. */
   readonly tripped_ms: number | null
   readonly backoff_ms: number | null
-  /** The circuit was open, and this report has closed it. */
+  /** It was tripped, and this report has closed the circuit. */
   readonly closed: boolean
 }
 

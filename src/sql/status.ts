@@ -20,6 +20,8 @@ export interface PollerStatus {
   readonly startedAt: string
   readonly sinceHeartbeatMs: number
   readonly alive: boolean
+  /** Endpoints that it cannot send to. */
+  readonly declines: readonly string[]
 }
 
 /** Counted up to a limit: `more` says that there are more than `count`. */
@@ -61,7 +63,7 @@ select ${iso('statement_timestamp()')} as at, ${bounded('dead')}, ${bounded('unk
      'scheduled', b.scheduled, 'parked', b.parked, 'blocked', b.blocked, 'oldestDueMs', ${ms('b.oldest_due_age')}) order by e.endpoint), '[]')::text
    from outbox.endpoints e join outbox.backlog b on b.endpoint = e.endpoint) as endpoints,
   (select coalesce(json_agg(json_build_object('name', p.name, 'version', p.version, 'startedAt', ${iso('p.started_at')},
-     'sinceHeartbeatMs', greatest(0, ${ms('statement_timestamp() - p.last_heartbeat')}), 'alive', p.alive) order by p.alive desc, p.name), '[]')::text
+     'sinceHeartbeatMs', greatest(0, ${ms('statement_timestamp() - p.last_heartbeat')}), 'alive', p.alive, 'declines', p.declines) order by p.alive desc, p.name), '[]')::text
    from outbox.pollers p) as pollers,
   (select json_build_object('finishedAt', ${iso('p.finished_at')}, 'deliveries', p.deliveries)::text
    from outbox.purges p order by p.finished_at desc limit 1) as "lastPurge"`

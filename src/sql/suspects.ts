@@ -14,7 +14,7 @@ const suspectsText = `
 select q.delivery_id::text, q.endpoint_id, q.lane,
        least(2147483647, extract(epoch from statement_timestamp() - q.next_attempt_at) * 1000)::int as overdue_ms
 from outbox.queue q
-where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { trial: true })}
+where q.lost > 0 and q.next_attempt_at <= statement_timestamp() and ${suspect} and ${HEAD} and ${open('q.endpoint_id', { probe: true })}
 order by q.next_attempt_at
 limit $1::text::int`
 

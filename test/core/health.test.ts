@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Finding } from '../../src/core/classify.ts'
-import { backoffMs, pardoned, type Report, reportOf, type Sign, signOf } from '../../src/core/health.ts'
+import { backoffMs, type Report, reportOf, type Sign, signOf, spared } from '../../src/core/health.ts'
 import type { Outcome } from '../../src/core/state.ts'
 
 const finding = (outcome: Outcome, verdict: Finding['verdict'], reason: string | null = null): Finding => ({
@@ -72,17 +72,17 @@ for (const [letters, wanted] of reports)
   test(`report of ${letters || 'nothing'}`, () =>
     assert.deepEqual(reportOf(signsOf(letters)), { ...NOTHING, ...wanted }))
 
-const pardons: readonly (readonly [letters: string, known: number, wanted: string])[] = [
+const cases: readonly (readonly [letters: string, known: number, wanted: string])[] = [
   ['RRRRRRR', 0, '-----PP'],
   ['RRR', 3, '--P'],
   ['RRR', 9, 'PPP'],
   ['RRGSRRRRRR', 4, '-PP------P'],
   ['_FR', 5, '--P'],
 ]
-for (const [letters, known, wanted] of pardons)
-  test(`after ${known} rejections, of ${letters} these are pardoned: ${wanted}`, () =>
+for (const [letters, known, wanted] of cases)
+  test(`after ${known} rejections, of ${letters} these are spared: ${wanted}`, () =>
     assert.equal(
-      pardoned(signsOf(letters), known)
+      spared(signsOf(letters), known)
         .map((one) => (one ? 'P' : '-'))
         .join(''),
       wanted,

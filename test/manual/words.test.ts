@@ -92,7 +92,20 @@ const WORDS = [
     'resend',
     'paused',
   ],
-  ...['backing off', 'tripped', 'blocked', 'hold', 'retain', 'class', 'parked', 'suspect', 'poison'],
+  ...[
+    'backing off',
+    'tripped',
+    'blocked',
+    'hold',
+    'retain',
+    'class',
+    'parked',
+    'suspect',
+    'poison',
+    'half-open',
+    'probe',
+    'decline',
+  ],
 ]
 
 test('each word of the project is explained once', () => {

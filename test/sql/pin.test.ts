@@ -83,9 +83,12 @@ test('of two that pin at once, the second waits for the first and learns what it
   assert.ok(claim)
   const one = await begin(db)
   await pin(one, [by(claim, A)])
-  const other = pin(db, [by(claim, B, 8)])
+  const two = await begin(db)
+  const other = pin(two, [by(claim, B, 8)])
+  await two.untilBlocked(other)
   await one.commit()
   assert.deepEqual([...(await other)], [[claim.delivery_id, A]])
+  await two.commit()
   assert.deepEqual(await pinned('raced'), [{ sha256: A, bytes: 7 }])
 })
 

@@ -128,7 +128,7 @@ export const said = (more: Partial<Said> = {}): Said => ({
     backoffMs: 0,
     probe: false,
     troubled: false,
-    pardonMs: 0,
+    sparedMs: 0,
     exhausted: false,
   },
   ...more,
