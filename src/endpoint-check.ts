@@ -37,6 +37,7 @@ export function crossCheck(s: EndpointSettings): void {
       throw wrong(`${name} has ${value.length} characters; it must be up to 200 of text`)
   const problem = urlProblem(s.url, s.allowInsecure) ?? (s.allowPrivate ? null : addressProblem(new URL(s.url)))
   if (problem !== null) throw wrong(`url of endpoint ${s.name} ${problem}`)
+  checkLength('url', s.url, URL_LIMIT)
   if (s.keyWindowMs < s.horizonMs)
     throw wrong(
       `keyWindowMs ${s.keyWindowMs} is shorter than horizonMs ${s.horizonMs}: retries would outlive the receiver's memory of the key; shorten horizonMs`,
@@ -69,7 +70,16 @@ function checkStatusPolicy(text: string): void {
       )
 }
 
+/** Receivers refuse more, with 414 or 431, and that would end every delivery. */
+const URL_LIMIT = 2_000
+const HEADERS_LIMIT = 8_000
+
+function checkLength(field: string, { length }: string, limit: number): void {
+  if (length > limit) throw wrong(`${field} has ${length} characters; it must be up to ${limit}`)
+}
+
 function checkHeaders(text: string): void {
+  checkLength('headers', text, HEADERS_LIMIT)
   for (const [name, value] of entriesOf('headers', text, 'names and values')) {
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name))
       throw wrong(`header ${JSON.stringify(name.slice(0, 100))} is no header name`)

@@ -76,17 +76,22 @@ export interface PollerEvents {
 export class Events {
   readonly #emitter = new EventEmitter()
 
-  on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => void): void {
-    this.#emitter.on(event, listener as (...args: unknown[]) => void)
-  }
-
-  /** A listener that throws is its own trouble: it must not lose an outcome or end a loop. */
-  emit<E extends keyof PollerEvents>(event: E, ...args: PollerEvents[E]): void {
-    try {
-      this.#emitter.emit(event, ...args)
-    } catch (error) {
+  on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => unknown): void {
+    const failed = (error: unknown) => {
       if (event !== 'trouble') this.emit('trouble', { during: `a listener of ${event}`, code: codeOf(error) })
     }
+    this.#emitter.on(event, async (...args) => {
+      try {
+        await listener(...(args as PollerEvents[E]))
+      } catch (error) {
+        failed(error)
+      }
+    })
+  }
+
+  /** A listener that throws, or rejects later, is its own trouble: it must not lose an outcome, end a loop or end the process. */
+  emit<E extends keyof PollerEvents>(event: E, ...args: PollerEvents[E]): void {
+    this.#emitter.emit(event, ...args)
   }
 }
 

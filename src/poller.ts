@@ -1,6 +1,7 @@
 // The poller: claim → attempt → classify → settle, in as many processes as you like, with nothing open while HTTP runs.
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { databaseUrlProblem } from './core/database-url.ts'
 import { OutledgerError } from './errors.ts'
 import { Events, type PollerEvents } from './events.ts'
 import { completeOptions, type Given, POLLER_OPTIONS, type PollerOptions } from './options.ts'
@@ -33,6 +34,8 @@ export function createPoller({
         `option ${name} is ${value === null ? 'null' : `a ${typeof value}`}; it must be a function`,
       )
   const options = completeOptions(POLLER_OPTIONS, given)
+  const problem = databaseUrlProblem(options.databaseUrl)
+  if (problem !== null) throw new OutledgerError('invalid_option', `option databaseUrl ${problem}`)
   const { leaseMs, timeoutMs, settleBudgetMs } = options
   const leastMs = timeoutMs + settleBudgetMs + START_MS
   if (leaseMs < leastMs) {
@@ -70,7 +73,8 @@ export class Poller {
     this.name = options.name ?? defaultName()
   }
 
-  on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => void): this {
+  /** A listener that throws or rejects is told as `trouble`, and costs nothing else. */
+  on<E extends keyof PollerEvents>(event: E, listener: (...args: PollerEvents[E]) => unknown): this {
     this.#events.on(event, listener)
     return this
   }

@@ -1,6 +1,7 @@
 // Business rows − ledger = gaps: what the app should have enqueued and did not is enqueued once, under its own key.
 import { createHash } from 'node:crypto'
 import { PAYLOADS_LIMIT_BYTES } from './core/message.ts'
+import { OutledgerError } from './errors.ts'
 import { codeOf } from './events.ts'
 import { definitionOf, pagesOf, type Reconciliation } from './expected.ts'
 import { checked, type Message } from './message.ts'
@@ -53,7 +54,7 @@ export async function reconcileOnce<R>(db: Handle, which: string | Reconciliatio
     // Read first, look afterwards: who sees a business row sees the delivery that was committed with it.
     for await (const rows of pagesOf(db, executor, definition)) {
       const messages = rows.map((row) => definition.toMessage(row))
-      const wanted = messages.map((message, i) => wantedOf(checked(message, `row ${run.checked + i + 1}`)))
+      const wanted = messages.map((message, i) => wantedOf(checked(settled(message), `row ${run.checked + i + 1}`)))
       const missing: { message: Message; bytes: number }[] = []
       for (const { number, gap } of await gaps(ledger, wanted)) {
         const { key, bytes } = wanted[number - 1] as (typeof wanted)[number]
@@ -78,6 +79,11 @@ export async function reconcileOnce<R>(db: Handle, which: string | Reconciliatio
     await noteRun(ledger, run, { finished: true, error: codeOf(error).slice(0, 100) }).catch(() => {})
     throw error
   }
+}
+
+function settled(message: Message): Message {
+  if (typeof (message as { then?: unknown } | null)?.then !== 'function') return message
+  throw new OutledgerError('invalid_message', 'toMessage returned a promise; it must return the message itself')
 }
 
 function wantedOf({ key, endpoint, type, payload, payloadRef }: EnqueueRow) {

@@ -57,6 +57,8 @@ const refused: readonly Row[] = [
   ['no attempt at all', { maxAttempts: 0 }, /^option maxAttempts is 0; it must be from 1 to 100000$/],
   ['another policy', { onDead: 'drop' }, /^option onDead is "drop"; it must be one of block, skip$/],
   ['text as a switch', { allowPrivate: 'yes' }, /^option allowPrivate is "yes"; it must be a boolean$/],
+  ['a URL that receivers refuse', { url: `https://clinic.example/${'a'.repeat(2_000)}` }, /^url has 2023 characters;/],
+  ['headers that they refuse', { headers: `{"x":"${'a'.repeat(8_000)}"}` }, /^headers has 8008 characters;/],
   ['headers that are no JSON', { headers: 'x-a: b' }, /^headers must be a JSON object of names and values$/],
   ['headers as a list', { headers: '["x-a"]' }, /^headers must be a JSON object/],
   [

@@ -35,6 +35,20 @@ test('a listener that throws costs no outcome and ends nothing', async () => {
   ])
 })
 
+test('a listener that rejects later is told as trouble, and does not end the process', async () => {
+  const [db, peer] = [await testDatabase(), await startPeer()]
+  await putClinic(db, peer.url)
+  await enqueue(db, ['rejected'])
+  const poller = testPoller(db)
+  const troubles: object[] = []
+  const seen: string[] = []
+  poller.on('trouble', (trouble) => troubles.push(trouble))
+  poller.on('attempt', async () => Promise.reject(Object.assign(new Error('late'), { code: 'ELATE' })))
+  poller.on('attempt', ({ key }) => seen.push(key))
+  assert.equal((await poller.runOnce()).delivered, 1)
+  assert.deepEqual([seen, troubles], [['rejected'], [{ during: 'a listener of attempt', code: 'ELATE' }]])
+})
+
 test('anything thrown has a code that may be logged', () => {
   const cases: [thrown: unknown, code: string][] = [
     [Object.assign(new Error('select 1'), { code: '40001' }), '40001'],

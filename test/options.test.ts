@@ -114,6 +114,12 @@ for (const [why, more, problem] of leases) {
   })
 }
 
+for (const databaseUrl of ['x', 'http://pw@host/db', 'postgres://%:pw@host/db'])
+  test(`createPoller refuses a database URL that is none, and does not repeat it: ${databaseUrl}`, () => {
+    const message = 'option databaseUrl must look like postgres://user@host:5432/name'
+    assert.throws(() => createPoller({ databaseUrl }), { code: 'invalid_option', message })
+  })
+
 test('createPoller without a database is refused before it connects anywhere', () => {
   assert.throws(
     () => createPoller({} as PollerGiven),

@@ -159,7 +159,12 @@ test('a message that is wrong names its row, and an endpoint that is not there i
     ),
     { code: 'unknown_endpoint', message: /'nowhere' does not exist/ },
   )
-  assert.deepEqual(await db.query('select name, error from outbox.reconciliation order by id desc limit 2'), [
+  const promised = { ...captured, name: 'promised', toMessage: async () => announcement({ id: 1, cents: 1 }) }
+  await assert.rejects(reconcileOnce(db, defineReconciliation(promised as never)), {
+    ...{ code: 'invalid_message', message: 'toMessage returned a promise; it must return the message itself' },
+  })
+  assert.deepEqual(await db.query('select name, error from outbox.reconciliation order by id desc limit 3'), [
+    { name: 'promised', error: 'invalid_message' },
     { name: 'nowhere', error: 'unknown_endpoint' },
     { name: 'no-key', error: 'invalid_message' },
   ])

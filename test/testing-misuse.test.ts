@@ -7,6 +7,17 @@ import { testDatabase } from './support/database.ts'
 
 const db = await testDatabase()
 
+test('drain takes nothing but what it knows: an option that is misspelt would leave retries undone without a word', async () => {
+  const poller = createPoller({ databaseUrl: db.url })
+  for (const [wrong, message] of [
+    [{ retry: true }, /unknown option "retry"/],
+    [{ limit: Number.NaN }, /limit is NaN/],
+    [{ limit: 0 }, /limit is 0/],
+  ] as const)
+    await assert.rejects(drain(poller, wrong as object), { code: 'invalid_option', message })
+  await assert.rejects(drain({} as never), { code: 'invalid_option', message: /must be a poller/ })
+})
+
 test('a poller that was started is not drained, for it runs by itself; after its stop it is', async () => {
   const poller = createPoller({ databaseUrl: db.url, name: 'started' })
   await poller.start()

@@ -1,5 +1,6 @@
 // From argv to the options of one verb: the flags come from the option tables, so they stand nowhere twice.
 import { parseArgs } from 'node:util'
+import { databaseUrlProblem } from '../core/database-url.ts'
 import { didYouMean } from '../core/option.ts'
 import type { OptionTable } from '../options.ts'
 import type { Verb } from './verbs.ts'
@@ -115,19 +116,9 @@ function negativesJoined(args: readonly string[]): string[] {
 /** The database to work on. */
 export function databaseUrl({ databaseUrl: url }: Parsed): string {
   if (url === undefined) throw new UsageError('no database: set DATABASE_URL or pass --database-url postgres://…')
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url) || !isDecodable(url))
-    throw new UsageError('the database URL must look like postgres://user@host:5432/name')
+  const problem = databaseUrlProblem(url)
+  if (problem !== null) throw new UsageError(`the database URL ${problem}`)
   return url
-}
-
-/** The driver decodes user and password, and throws at a lone %. */
-function isDecodable(url: string): boolean {
-  try {
-    decodeURIComponent(url)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /**

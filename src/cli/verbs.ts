@@ -35,7 +35,7 @@ const LOAD_OPTIONS = {
   loadPayload: {
     type: 'string',
     default: null,
-    doc: 'Module whose default export, or one named as in createPoller, fetches the payloads that deliveries only refer to',
+    doc: 'Path of a module whose default export, or one named as in createPoller, fetches the payloads that deliveries only refer to',
   },
 } as const
 
