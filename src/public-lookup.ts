@@ -1,19 +1,28 @@
-// Name resolution that gives only addresses an endpoint may reach; the one it gives is the one that is dialled.
-import { type LookupAddress, type LookupOptions, lookup } from 'node:dns'
+// Addresses for a connection: any, or only those that an endpoint may reach. The one that is given is the one that is dialled.
+import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { isBlockedAddress } from './core/target.ts'
+import { Names } from './names.ts'
 
 /** Not a failure of the resolver: no further try will help. */
 export const blockedAddress = (): Error =>
   Object.assign(new Error('the address is not public'), { code: 'blocked_address' })
 
-export const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...(options as LookupOptions), all: true }, (error, addresses: LookupAddress[]) => {
-    const open = error ? [] : addresses.filter(({ address }) => !isBlockedAddress(address))
-    const [first] = open
-    if (error) callback(error, '', 0)
-    else if (first === undefined) callback(blockedAddress(), '', 0)
-    else if (options.all) callback(null, open)
-    else callback(null, first.address, first.family)
-  })
-}
+/** One for all: the threads are the process's. */
+const names = new Names()
+
+const lookupOf =
+  (isOpen: (address: LookupAddress) => boolean): LookupFunction =>
+  (hostname, options, callback) => {
+    names.lookup(hostname, options, (error, addresses) => {
+      const open = error ? [] : addresses.filter(isOpen)
+      const [first] = open
+      if (error) callback(error, '', 0)
+      else if (first === undefined) callback(blockedAddress(), '', 0)
+      else if (options.all) callback(null, open)
+      else callback(null, first.address, first.family)
+    })
+  }
+
+export const publicLookup: LookupFunction = lookupOf(({ address }) => !isBlockedAddress(address))
+export const anyLookup: LookupFunction = lookupOf(() => true)

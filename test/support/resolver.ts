@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from 'node:module'
 
 type Addresses = readonly string[]
 
-/** Addresses, the code of an error, or null for no answer ever; a function is asked anew for each lookup. */
-type Meaning = Addresses | string | null | (() => Addresses | string | null)
+/** Addresses, the code of an error, or null for no answer ever; a function is asked anew for each lookup, and may take its time. */
+type Meaning = Addresses | string | null | (() => Addresses | string | null | Promise<Addresses>)
 
 type Callback = (error: NodeJS.ErrnoException | null, address: unknown, family?: number) => void
 
@@ -25,7 +25,11 @@ export function resolveAs(names: Readonly<Record<string, Meaning>>): ReadonlyMap
       setImmediate(callback, error, undefined)
       return
     }
-    const all = meaning.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+    if (meaning instanceof Promise) return void meaning.then((addresses) => tell(addresses, options, callback))
+    tell(meaning, options, callback)
+  }
+  const tell = (addresses: Addresses, options: dns.LookupOptions, callback: Callback) => {
+    const all = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
     if (options.all) setImmediate(callback, null, all)
     else setImmediate(callback, null, all[0]?.address, all[0]?.family)
   }
