@@ -1,11 +1,11 @@
 // One HTTP request becomes facts. No retries, no redirects, no interceptors: what is sent here is one attempt in the ledger.
-import { lookup as anyLookup } from 'node:dns'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import { connector, type Waiting } from './connector.ts'
 import type { Facts, Phase } from './core/classify.ts'
 import { beginning } from './core/excerpt.ts'
 import { codeOfSocket, headOf, isKeyProblem, type ResponseHead } from './core/response-head.ts'
-import { publicLookup } from './public-lookup.ts'
+import { Sockets } from './flood.ts'
+import { anyLookup, publicLookup } from './public-lookup.ts'
 
 export interface WireRequest {
   readonly url: URL
@@ -34,6 +34,9 @@ export type OnPhase = (phase: Phase) => void
 /** Read of a response body; the rest is destroyed. The head alone decides, the body only lets the connection be kept. */
 const BODY_LIMIT_BYTES = 16_384
 
+/** Answers that only announce one: more are a flood, which would keep this process from everything else. */
+const ANNOUNCED_LIMIT = 16
+
 /** Deadlines are looked at so often: one timer for all requests, for a timer each costs a third of the throughput. */
 const TICK_MS = 20
 
@@ -45,6 +48,7 @@ const poolKey = (origin: string, allowPrivate: boolean): string => `${origin} ${
 export class Sender {
   readonly #pools = new Map<string, Pool>()
   readonly #exchanges = new Set<Exchange>()
+  readonly #sockets = new Sockets()
   readonly #onPhase: OnPhase | undefined
   #ticker: NodeJS.Timeout | null = null
 
@@ -93,6 +97,7 @@ export class Sender {
 
   #tick(): void {
     const now = performance.now()
+    this.#sockets.look()
     // After a stall of this process timers come before sockets: an answer that has already arrived is read first.
     setImmediate(() => {
       for (const exchange of this.#exchanges) if (now >= exchange.deadline) exchange.cut('timeout')
@@ -113,7 +118,10 @@ export class Sender {
       pipelining: 1,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connector(buildConnector(dialling), () => this.#waiting(pool), { allowPrivate }),
+      connect: connector(buildConnector(dialling), () => this.#waiting(pool), {
+        allowPrivate,
+        onSocket: (socket) => this.#sockets.add(socket),
+      }),
     })
     this.#pools.set(key, pool)
     return pool
@@ -138,7 +146,7 @@ class Exchange implements Dispatcher.DispatchHandler, Waiting {
   #ended = false
   #unsentPhase: Phase | null = null
   #sent = false
-  #announced = false
+  #announced = 0
   #head: ResponseHead | null = null
   #bytesIn = 0
   #body: Buffer | null = null
@@ -176,7 +184,7 @@ class Exchange implements Dispatcher.DispatchHandler, Waiting {
   onHeaders(status: number, raw: Buffer[]): boolean {
     // 1xx only announces; the answer is still to come.
     if (status >= 100 && status < 200) {
-      this.#announced = true
+      if (++this.#announced > ANNOUNCED_LIMIT) this.cut('protocol_error')
       return true
     }
     this.#onPhase?.('response')
@@ -200,7 +208,7 @@ class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   onError(error: Error): void {
     const code = codeOfSocket(error)
-    this.finish(code === 'closed' && this.#announced ? 'protocol_error' : code)
+    this.finish(code === 'closed' && this.#announced > 0 ? 'protocol_error' : code)
   }
 
   /** Nobody asked for an upgrade. */

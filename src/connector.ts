@@ -20,7 +20,7 @@ interface To {
 export function connector<C extends (error: Error, socket: null) => void, O extends To, R>(
   connect: (options: O, callback: C) => R,
   waiting: () => Waiting | undefined,
-  { allowPrivate }: { readonly allowPrivate: boolean },
+  { allowPrivate, onSocket }: { readonly allowPrivate: boolean; readonly onSocket: (socket: Socket) => void },
 ): (options: O, callback: C) => R | undefined {
   return (options, callback) => {
     // For an IP literal no lookup is made.
@@ -32,12 +32,14 @@ export function connector<C extends (error: Error, socket: null) => void, O exte
     }
     const request = waiting()
     request?.enter(literal ? 'connect' : 'dns')
-    const socket = connect(options, callback)
-    ;(socket as Socket)
+    const dialled = connect(options, callback)
+    const socket = dialled as Socket
+    onSocket(socket)
+    socket
       .once('lookup', (error: Error | null) => {
         if (error === null) request?.enter('connect')
       })
       .once('connect', () => request?.enter('tls'))
-    return socket
+    return dialled
   }
 }

@@ -58,7 +58,16 @@ const codeOf = (error: string | null) => error ?? 'not_sent'
 const NEVER = ['bad_config', 'blocked_address', 'endpoint_removed', 'payload_changed']
 
 /** Local exhaustion: the receiver had no part in it. */
-const OWN_FAULT = ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM', 'secret_unavailable', 'shutdown']
+const OWN_FAULT = [
+  'EMFILE',
+  'ENFILE',
+  'EADDRNOTAVAIL',
+  'ENOBUFS',
+  'ENOMEM',
+  'dns_busy',
+  'secret_unavailable',
+  'shutdown',
+]
 
 /** The first rule that fits holds. `*` in a reason stands for the status, or else for the code. */
 const RULES: readonly Rule[] = [

@@ -53,8 +53,22 @@ function headerOf(raw: Buffer[], name: string): string | null {
   return null
 }
 
+interface SocketError extends Error {
+  readonly code?: string
+  readonly address?: string | undefined
+  /** One for each address that was tried. */
+  readonly errors?: readonly SocketError[]
+}
+
+/** A host without an address of that family: no port has run out, the receiver cannot be reached from here. */
+const isWithoutFamily = ({ code, address }: SocketError): boolean =>
+  code === 'EADDRNOTAVAIL' && address?.includes(':') === true
+
 /** One word for the error that ended a request. */
-export function codeOfSocket(error: Error & { code?: string }): string {
+export function codeOfSocket(error: SocketError): string {
+  const telling = error.errors?.find((one) => !isWithoutFamily(one)) ?? error.errors?.[0]
+  if (telling !== undefined) return codeOfSocket(telling)
+  if (isWithoutFamily(error)) return 'ENETUNREACH'
   // undici takes the connection down on a 100 or 101 that nobody asked for, and says so in words only.
   if (error.code === 'UND_ERR_SOCKET')
     return /^bad (upgrade|response)$/.test(error.message) ? 'protocol_error' : 'closed'

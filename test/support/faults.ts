@@ -100,6 +100,17 @@ export const bodyOf = (code: number, bytes: number): Fault =>
     pour()
   })
 
+/** After `first` the same bytes without end, as fast as they are read. */
+export const flood = (first: string, piece: string): Fault =>
+  fault(({ socket }) => {
+    const block = piece.repeat(Math.ceil(65_536 / piece.length))
+    const pour = () => {
+      while (!socket.destroyed) if (!socket.write(block)) return void socket.once('drain', pour)
+    }
+    socket.write(first)
+    pour()
+  })
+
 let bomb: Buffer | undefined
 /** 50 MB of zeros in 50 KB, though identity was asked for. */
 export const gzipBomb = (code: number): Fault =>
