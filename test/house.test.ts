@@ -23,6 +23,9 @@ const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].m
 const LOW = [
   'attempt',
   'connector',
+  'exchange',
+  'flood',
+  'names',
   'public-lookup',
   'loop',
   'options',
