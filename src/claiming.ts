@@ -86,6 +86,7 @@ export class Claiming {
       name,
       heartbeatMs: options.heartbeatMs,
       discoverMs: options.pollIntervalMs,
+      onStopped: (endpointId) => this.#stopped(endpointId),
       read,
     })
   }

@@ -71,7 +71,7 @@ export const ENDPOINT_OPTIONS = {
     default: null,
     min: 1,
     max: 100_000,
-    doc: 'Attempts before the delivery ends: dead, exhausted; null: only the horizon counts',
+    doc: 'Failed attempts before the delivery ends: dead, exhausted; one that was lost or cut ends nothing; null: only the horizon counts',
   },
   keyWindowMs: {
     type: 'integer',

@@ -98,13 +98,16 @@ export class Events {
 /** Causes that are looked at: one may lead back to where it came from. */
 const CAUSES = 10
 
+/** Anybody can throw anything: what is no plain word may be what was read. */
+const isWord = (text: unknown): text is string => typeof text === 'string' && /^[\w.:-]{1,64}$/.test(text)
+
 /** A name for an error that is safe to log: a driver's message may carry parameters. Never throws, whatever was thrown. */
 export function codeOf(error: unknown, causes = CAUSES): string {
   try {
     const { code, cause, name } = (error ?? {}) as { code?: unknown; cause?: unknown; name?: unknown }
-    if (typeof code === 'string' && code !== '') return code
+    if (isWord(code)) return code
     if (cause !== undefined && cause !== error && causes > 0) return codeOf(cause, causes - 1)
-    return typeof name === 'string' ? name : 'unknown'
+    return isWord(name) ? name : 'unknown'
   } catch {
     return 'unknown'
   }

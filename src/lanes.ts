@@ -39,14 +39,19 @@ export class Lanes {
     for (const lane of this.#lanes.values()) lane.mine = this.#owns(lane)
   }
 
-  /** A whole discovery: lanes that it no longer lists are forgotten once nothing of theirs is in flight. */
-  learn(rows: readonly LaneRow[], now: number): void {
+  /**
+   * A whole discovery: lanes that it no longer lists are forgotten once nothing of theirs is in flight. Answers the endpoints
+   * that are stopped though something of theirs is leased here.
+   */
+  learn(rows: readonly LaneRow[], now: number): ReadonlySet<number> {
+    const stopped = new Set<number>()
     this.#round++
     for (const row of rows) {
       const lane = this.#lane(row.endpoint_id, row.lane)
       lane.seen = this.#round
       lane.cap = capOf(row)
       lane.halfOpen = row.half_open
+      if (row.stopped && lane.held > 0) stopped.add(row.endpoint_id)
       lane.takeOverMs = this.#takeOverMs(row)
       lane.dueAt = row.due_in_ms === null ? Number.POSITIVE_INFINITY : now + row.due_in_ms
       lane.dueAt = Math.max(lane.dueAt, this.#rests.get(row.endpoint_id) ?? 0)
@@ -57,6 +62,7 @@ export class Lanes {
       lane.dueAt = Number.POSITIVE_INFINITY
       if (lane.held === 0) this.#lanes.delete(lane.key)
     }
+    return stopped
   }
 
   /**

@@ -17,6 +17,8 @@ export interface LookoutOptions {
   readonly name: string
   readonly heartbeatMs: number
   readonly discoverMs: number
+  /** Somebody has stopped an endpoint of which something is leased here. */
+  readonly onStopped: (endpointId: number) => void
   readonly read: <T>(during: string, work: (db: Executor) => Promise<T>) => Promise<T>
 }
 
@@ -48,7 +50,7 @@ export class Lookout {
 
   /** Beat and discover, each when its time has come. */
   async look(): Promise<void> {
-    const { lanes, suspects: suspected, discoverMs, read } = this.#options
+    const { lanes, suspects: suspected, discoverMs, read, onStopped } = this.#options
     if (performance.now() >= this.#beatAt) await this.#beat()
     if (performance.now() < this.#discoverAt) return
     const rows: LaneRow[] = []
@@ -59,7 +61,7 @@ export class Lookout {
       rows.push(...page)
       if (page.length < PAGE) break
     }
-    lanes.learn(rows, performance.now())
+    for (const endpointId of lanes.learn(rows, performance.now())) onStopped(endpointId)
     const found = await read('discover', (db) => suspects(db, { limit: SUSPECTS_LIMIT }))
     suspected.learn(found, (suspect) => lanes.mayTry(suspect))
     this.#discoverAt = performance.now() + discoverMs

@@ -1,6 +1,6 @@
 // Payloads that the app keeps elsewhere, loaded at attempt time and beside the slots: a slow store costs the others nothing.
 import { createHash } from 'node:crypto'
-import { bodyOf } from './core/payload.ts'
+import { bodyProblem, bytesOf } from './core/payload.ts'
 import { shownReference } from './core/reference.ts'
 import type { LeasedClaim } from './delivery.ts'
 import { codeOf } from './events.ts'
@@ -98,10 +98,13 @@ export class Loads {
     const { delivery_id: deliveryId, pinned } = leased.claim
     const loaded = await this.#call(load, loader, endpoint)
     if (!this.#isRunning(load)) return
-    const found = bodyOf(loaded)
+    const found = bytesOf(loaded)
     if ('problem' in found) return this.#fail(load, `loadPayload ${found.problem}`)
     const { body } = found
     const sha256 = createHash('sha256').update(body).digest('hex')
+    // What was pinned was looked at then.
+    const problem = sha256 === pinned ? null : bodyProblem(body)
+    if (problem !== null) return this.#fail(load, `loadPayload ${problem}`)
     const bytes = body.length
     const known = pinned ?? (await this.#pin({ deliveryId, token: leased.token, sha256, bytes }))
     if (!this.#isRunning(load)) return

@@ -57,6 +57,9 @@ test('anything thrown has a code that may be logged', () => {
     [undefined, 'unknown'],
     [null, 'unknown'],
     ['secret', 'unknown'],
+    [{ code: '{"ssn":"123-45-6789"}', name: 'Odd' }, 'Odd'],
+    [{ code: 'x'.repeat(100_000), name: 'two words' }, 'unknown'],
+    [{ code: 'ERR_TLS_CERT_ALTNAME_INVALID' }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
   ]
   for (const [thrown, code] of cases) assert.equal(codeOf(thrown), code)
 })

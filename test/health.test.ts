@@ -76,6 +76,28 @@ test('a 410 is one request: the delivery is dead, the endpoint paused, and an ev
   assert.equal((await endpoint(db)).state, `paused: ${reason}`)
 })
 
+for (const [why, spoil] of [
+  ['blocked_address', (db: TestDatabase) => db.query('update outbox.endpoint set allow_private = false')],
+  [
+    'bad_config',
+    (db: TestDatabase) => db.query(`update outbox.endpoint set secret_ref = 'env:OUTLEDGER_TEST_NO_SECRET'`),
+  ],
+] as const)
+  test(`what is refused here for the endpoint's sake, ${why}, ends five deliveries of a backlog, and pauses it`, async () => {
+    process.env.OUTLEDGER_TEST_NO_SECRET = 'not a secret'
+    const [db, peer] = [await testDatabase(), await startPeer()]
+    await putClinic(db, peer.url)
+    await enqueue(db, keysOf('a', 20))
+    await spoil(db)
+    await deliverAll(db)
+    assert.deepEqual(await states(db), [
+      { state: 'dead', why, n: 5 },
+      { state: 'waiting', why: null, n: 15 },
+    ])
+    assert.ok((await endpoint(db)).state.startsWith(`paused: endpoint_rejects: ${why}, `))
+    assert.equal(peer.received.length, 0)
+  })
+
 test('a wrong secret at the receiver ends five deliveries of a backlog, however many are in flight', async () => {
   const [db, peer] = [await testDatabase(), await startPeer()]
   await putClinic(db, peer.url)

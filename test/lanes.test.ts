@@ -12,6 +12,7 @@ const NOW_MS = 1_700_000_000_000
 
 const row = (lane: number, other: Partial<LaneRow> = {}): LaneRow => ({
   ...{ endpoint_id: 1, lane, due_in_ms: 0, head: 'head', timeout_ms: null, concurrency: 64, partitions: 8 },
+  stopped: false,
   half_open: false,
   ...other,
 })

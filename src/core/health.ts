@@ -19,13 +19,17 @@ export const TRIP = { failures: 20, overMs: 10_000, probeMs: 5_000 } as const
 /** Answers to what is asked rather than to what is sent: another secret, another path, another host. */
 const REJECTIONS = new Set([301, 308, 401, 403, 404])
 
+/** Refused here, for what the endpoint is set up with: a host, a secret, a header. */
+const REFUSED_HERE = new Set(['bad_config', 'blocked_address'])
+
 /** It works, and asks for time: a pause of its own follows, or only this delivery waits. */
 const NO_FAILURE = new Set([409, 429])
 
 export function signOf({ outcome, verdict, reason }: Finding, status: number | null): Sign {
   if (outcome === 'delivered') return 'success'
   if (verdict === 'dead' && status === 410) return 'gone'
-  if (verdict === 'dead' && status !== null && REJECTIONS.has(status)) return 'rejection'
+  if (verdict === 'dead' && (status === null ? REFUSED_HERE.has(reason ?? '') : REJECTIONS.has(status)))
+    return 'rejection'
   const failed = verdict === 'retry' && outcome !== 'rejected' && reason !== 'shutdown'
   return failed && !(status !== null && NO_FAILURE.has(status)) ? 'failure' : 'nothing'
 }

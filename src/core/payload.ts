@@ -6,7 +6,7 @@ export const LOADED_LIMIT_BYTES = 16 * 1024 * 1024
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The bytes that were loaded, a copy that nobody else can change; or what is wrong with them, in words that hold none of them. */
-export function bodyOf(loaded: unknown): { readonly body: Buffer } | { readonly problem: string } {
+export function bytesOf(loaded: unknown): { readonly body: Buffer } | { readonly problem: string } {
   if (loaded === undefined || loaded === null || loaded === '') return { problem: 'returned nothing' }
   const isText = typeof loaded === 'string'
   if (!isText && !(loaded instanceof Uint8Array))
@@ -15,15 +15,16 @@ export function bodyOf(loaded: unknown): { readonly body: Buffer } | { readonly 
   if (length > LOADED_LIMIT_BYTES) return { problem: `returned ${length} bytes; the limit is ${LOADED_LIMIT_BYTES}` }
   // Half a surrogate pair has no bytes, and would be sent as another character.
   if (isText && !loaded.isWellFormed()) return { problem: 'returned text with a lone surrogate' }
-  const body = Buffer.from(loaded as string)
-  return isEnvelope(body) ? { body } : { problem: 'returned what is no JSON object or array in UTF-8' }
+  return { body: Buffer.from(loaded as string) }
 }
 
-function isEnvelope(body: Buffer): boolean {
+/** What is wrong with these bytes as a body; null: nothing. Large ones take long. */
+export function bodyProblem(body: Buffer): string | null {
   try {
     const value: unknown = JSON.parse(utf8.decode(body))
-    return typeof value === 'object' && value !== null
+    if (typeof value === 'object' && value !== null) return null
   } catch {
-    return false
+    // Said below.
   }
+  return 'returned what is no JSON object or array in UTF-8'
 }

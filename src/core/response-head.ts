@@ -19,10 +19,19 @@ export function headOf(status: number, raw: Buffer[], url: URL): ResponseHead {
   return {
     status,
     replayed: delivered && headerOf(raw, 'idempotent-replayed') === 'true',
-    retryAfterMs: delivered ? null : retryAfterMs(headerOf(raw, 'retry-after'), headerOf(raw, 'date')),
+    retryAfterMs: delivered ? null : longestMs(raw),
     movedTo: status === 301 || status === 308 ? hostOf(headerOf(raw, 'location'), url) : null,
     problem: status === 422 && /^application\/problem\+json\s*(?:;|$)/i.test(headerOf(raw, 'content-type') ?? ''),
   }
+}
+
+/** Never earlier than asked: of several headers the longest. */
+function longestMs(raw: Buffer[]): number | null {
+  const date = headerOf(raw, 'date')
+  return headersOf(raw, 'retry-after').reduce<number | null>((longest, value) => {
+    const ms = retryAfterMs(value, date)
+    return ms === null ? longest : Math.max(longest ?? 0, ms)
+  }, null)
 }
 
 /** Only what a host is made of comes through, and no more of it than a host has. */
@@ -43,14 +52,17 @@ export function isKeyProblem(body: Buffer): boolean {
 }
 
 /** Value of the first header of this name, in lower case, or null. */
-function headerOf(raw: Buffer[], name: string): string | null {
+const headerOf = (raw: Buffer[], name: string): string | null => headersOf(raw, name)[0] ?? null
+
+function headersOf(raw: Buffer[], name: string): string[] {
+  const values: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
     const candidate = raw[i] as Buffer
     // The parser leaves the blanks after a value on it.
     if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name)
-      return (raw[i + 1] as Buffer).toString('latin1').trim()
+      values.push((raw[i + 1] as Buffer).toString('latin1').trim())
   }
-  return null
+  return values
 }
 
 interface SocketError extends Error {

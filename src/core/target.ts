@@ -21,7 +21,7 @@ export function addressProblem({ hostname }: URL): string | null {
     : null
 }
 
-// IANA's special-purpose registries, plus what they leave out: IPv4-compatible, 6to4, Teredo, NAT64, site-local.
+// IANA's special-purpose registries; of IPv6, those within what is given out at all.
 const BLOCKED: readonly [prefix: string, bits: number, family: 'ipv4' | 'ipv6'][] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['10.0.0.0', 8, 'ipv4'],
@@ -38,26 +38,23 @@ const BLOCKED: readonly [prefix: string, bits: number, family: 'ipv4' | 'ipv6'][
   ['203.0.113.0', 24, 'ipv4'],
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
-  ['::', 96, 'ipv6'],
-  ['64:ff9b::', 96, 'ipv6'],
-  ['64:ff9b:1::', 48, 'ipv6'],
-  ['100::', 64, 'ipv6'],
-  ['2001::', 32, 'ipv6'],
+  ['2001::', 23, 'ipv6'],
   ['2001:db8::', 32, 'ipv6'],
   ['2002::', 16, 'ipv6'],
   ['3fff::', 20, 'ipv6'],
-  ['5f00::', 16, 'ipv6'],
-  ['fc00::', 7, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-  ['fec0::', 10, 'ipv6'],
-  ['ff00::', 8, 'ipv6'],
 ]
 
 const blockList = new BlockList()
 for (const [prefix, bits, family] of BLOCKED) blockList.addSubnet(prefix, bits, family)
 
+/** Global unicast (RFC 4291 §2.4), and IPv4 in the form of IPv6: all else is of this host, of this network, or nobody's. */
+const given = new BlockList()
+given.addSubnet('2000::', 3, 'ipv6')
+given.addSubnet('::ffff:0:0', 96, 'ipv6')
+
 /** True for an address that only an endpoint with `allowPrivate` may reach. Mapped IPv4 (::ffff:0:0/96) counts as IPv4. */
 export function isBlockedAddress(address: string): boolean {
   const family = isIP(address)
-  return family === 0 || blockList.check(address, family === 4 ? 'ipv4' : 'ipv6')
+  if (family === 4) return blockList.check(address, 'ipv4')
+  return family === 0 || !given.check(address, 'ipv6') || blockList.check(address, 'ipv6')
 }

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bodyOf, LOADED_LIMIT_BYTES } from '../../src/core/payload.ts'
+import { bodyProblem, bytesOf, LOADED_LIMIT_BYTES } from '../../src/core/payload.ts'
 import { shownReference } from '../../src/core/reference.ts'
+
+/** What a load for the first attempt looks at. */
+function bodyOf(loaded: unknown) {
+  const found = bytesOf(loaded)
+  const problem = 'problem' in found ? found.problem : bodyProblem(found.body)
+  return problem === null ? found : { problem }
+}
 
 const longest = `["${'x'.repeat(LOADED_LIMIT_BYTES - 4)}"]`
 const bytes = (...all: number[]) => Uint8Array.from(all)

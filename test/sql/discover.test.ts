@@ -29,7 +29,15 @@ test('each lane with open rows stands once, with its endpoint’s limits and the
   assert.deepEqual(more, [])
   const { due_in_ms, head, ...limits } = row ?? assert.fail()
   assert.deepEqual(limits, {
-    ...{ endpoint_id: one.id, lane: LANE, half_open: false, timeout_ms: null, concurrency: 10, partitions: 1 },
+    ...{
+      endpoint_id: one.id,
+      lane: LANE,
+      stopped: false,
+      half_open: false,
+      timeout_ms: null,
+      concurrency: 10,
+      partitions: 1,
+    },
   })
   assert.ok(due_in_ms !== null && due_in_ms > 240_000 && due_in_ms <= 300_000)
   assert.equal((await discover(db, ALL))[0]?.head, head, 'the same head again: nobody took it')
