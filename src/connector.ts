@@ -3,6 +3,7 @@ import { isIP, type Socket } from 'node:net'
 import type { buildConnector } from 'undici'
 import type { Phase } from './core/classify.ts'
 import { isBlockedAddress } from './core/target.ts'
+import { readOverContinue } from './interim.ts'
 import { blockedAddress } from './public-lookup.ts'
 
 /** The request that a connection is made for. */
@@ -39,6 +40,7 @@ export function connector(
       callback(...made)
     }) as unknown as Socket
     onSocket(socket)
+    readOverContinue(socket)
     socket
       .once('lookup', (error: Error | null) => {
         if (error === null) request?.enter('connect')

@@ -25,6 +25,7 @@ const LOW = [
   'connector',
   'exchange',
   'flood',
+  'interim',
   'names',
   'public-lookup',
   'loop',
@@ -142,7 +143,7 @@ test('each verb that moves deliveries begins by saying how, as the table of move
 
 const ONLY_IN: readonly (readonly [name: string, pattern: RegExp, allowed: RegExp])[] = [
   ['p-retry', /^p-retry$/, /^loop\.ts$/],
-  ['undici', /^undici(?:\/|$)/, /^attempt\.ts$/],
+  ['undici', /^undici(?:\/|$)/, /^(?:attempt|exchange|connector)\.ts$/],
   ['pino', /^pino(?:\/|$)/, /^(?:log\.ts|cli\/.*)$/],
 ]
 

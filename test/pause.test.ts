@@ -7,11 +7,13 @@ import { testDatabase } from './support/database.ts'
 import { gate, startPeer, status, when } from './support/peer.ts'
 import { until } from './support/until.ts'
 
-const untilReturned = (poller: ReturnType<typeof testPoller>) => {
-  const returned = new Promise<number>((resolve) => {
-    poller.on('released', ({ reason, count }) => reason === 'endpoint_stopped' && resolve(count))
+/** Resolves when so many have gone back because their endpoint was stopped. */
+function returns(poller: ReturnType<typeof testPoller>) {
+  let count = 0
+  poller.on('released', (event) => {
+    if (event.reason === 'endpoint_stopped') count += event.count
   })
-  return returned
+  return (wanted: number) => until('they go back', () => count === wanted)
 }
 
 test('what is being loaded when somebody pauses the endpoint is not sent', async () => {
@@ -25,11 +27,11 @@ test('what is being loaded when somebody pauses the endpoint is not sent', async
     return '[]'
   }
   const poller = testPoller(db, { loadPayload, pollIntervalMs: 20, leaseMs: 60_000 })
-  const returned = untilReturned(poller)
+  const untilReturned = returns(poller)
   await poller.start()
   await until('it is being loaded', () => asked > 0)
   await pauseEndpoint(db.sql, 'clinic', { by: 'ann', why: 'wrong host' })
-  assert.equal(await returned, 1)
+  await untilReturned(1)
   store.open()
   await poller.stop()
   assert.equal(peer.received.length, 0)
@@ -45,11 +47,11 @@ test('what waits behind others when another host is put is not sent to the old o
   await poller.runOnce()
   peer.next(when(answer.opened, status(200)))
   await enqueue(db, keysOf('a', 3))
-  const returned = untilReturned(poller)
+  const untilReturned = returns(poller)
   await poller.start()
   await peer.untilReceived(2)
   await putClinic(db, 'http://other.example/', { concurrency: 1, partitions: 1 })
-  assert.equal(await returned, 1)
+  await untilReturned(1)
   answer.open()
   await poller.stop()
   assert.equal(peer.received.length, 2)

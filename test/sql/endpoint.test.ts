@@ -43,7 +43,15 @@ async function put(on: Executor, settings: EndpointSettings, by: string, version
 }
 
 const BORN = {
-  ...{ version: 1, pausedAt: null, pausedReason: null, backoffUntil: null, trippedUntil: null, removedAt: null },
+  ...{
+    version: 1,
+    pausedAt: null,
+    pausedReason: null,
+    backoffUntil: null,
+    trippedUntil: null,
+    halfOpen: false,
+    removedAt: null,
+  },
   ...{ unreviewed: null, previousSecrets: [] },
 }
 

@@ -56,6 +56,24 @@ export const hintsThen200 = raw(
   },
 )
 export const hintsOnly = raw('HTTP/1.1 103 Early Hints\r\n\r\n')
+/** One after the other, each in a packet of its own. */
+const pieces = (...texts: string[]): Fault =>
+  fault(async ({ socket }) => {
+    for (const text of texts) {
+      socket.write(text)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  })
+
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+export const continueThen200 = raw(`${CONTINUE}${OK}`, { open: true })
+export const continueInPieces = pieces(...(CONTINUE + OK).match(/[\s\S]{1,7}/g)!)
+export const continueWithHeaders = pieces(
+  `HTTP/1.1 100 Go on\r\nx-a: b\r\n\r\n${CONTINUE}`,
+  'HTTP/1.1 103 X\r\n\r\n',
+  OK,
+)
 export const continueOnly = raw('HTTP/1.1 100 Continue\r\n\r\n')
 /** Nobody asked for it. */
 export const upgrade = raw('HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', { open: true })

@@ -37,6 +37,9 @@ const to = (code: number, host: string) => redirect(code, `https://${host}/hooks
 
 export const RULES: readonly Rule[] = [
   ...all([200, 201, 202, 204, 226, 299], 'delivered delivered'),
+  rule('100 that nobody asked for, then 200', faults.continueThen200, 'delivered delivered', 'sent done 200'),
+  rule('100 and 200 in small pieces', faults.continueInPieces, 'delivered delivered', 'sent done 200'),
+  rule('100 twice, 103, then 200', faults.continueWithHeaders, 'delivered delivered', 'sent done 200'),
   rule('103, then 200', faults.hintsThen200, 'delivered delivered', 'sent done 200'),
   // case C50
   rule(
