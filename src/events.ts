@@ -80,9 +80,11 @@ export class Events {
     const failed = (error: unknown) => {
       if (event !== 'trouble') this.emit('trouble', { during: `a listener of ${event}`, code: codeOf(error) })
     }
-    this.#emitter.on(event, async (...args) => {
+    // No async function: it would cost each event its turns of the loop.
+    this.#emitter.on(event, (...args) => {
       try {
-        await listener(...(args as PollerEvents[E]))
+        const result = listener(...(args as PollerEvents[E]))
+        if (result instanceof Promise) result.catch(failed)
       } catch (error) {
         failed(error)
       }
