@@ -44,6 +44,7 @@ test('what waits behind others when another host is put is not sent to the old o
   const poller = testPoller(db, { pollIntervalMs: 20 })
   // A lane that answers quickly is claimed one batch ahead; a busy machine makes the first answers slow.
   await enqueue(db, keysOf('quick', 20))
+  await enqueue(db, ['later'], { delayMs: 3_600_000 })
   while ((await poller.runOnce()).claimed > 0);
   peer.next(when(answer.opened, status(200)))
   await enqueue(db, keysOf('a', 3))
