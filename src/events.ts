@@ -81,9 +81,9 @@ export class Events {
       if (event !== 'trouble') this.emit('trouble', { during: `a listener of ${event}`, code: codeOf(error) })
     }
     // No async function: it would cost each event its turns of the loop.
-    this.#emitter.on(event, (...args) => {
+    this.#emitter.on(event, (told) => {
       try {
-        const result = listener(...(args as PollerEvents[E]))
+        const result = listener(told)
         if (result instanceof Promise) result.catch(failed)
       } catch (error) {
         failed(error)

@@ -5,15 +5,15 @@ import type { Socket } from 'node:net'
 /** An answer that keeps to the limits of its head and body is shorter, in whatever chunks it comes. */
 const LIMIT_BYTES = 1_048_576
 
-interface Reading {
-  /** So much had been written when the last request was. */
+interface Looked {
+  /** So much had been written when it had read a limit more than before. */
   written: number
-  /** So much had been read by then, or a little later. */
+  /** So much had been read by then. */
   read: number
 }
 
 export class Sockets {
-  readonly #open = new Map<Socket, Reading>()
+  readonly #open = new Map<Socket, Looked>()
 
   add(socket: Socket): void {
     this.#open.set(socket, { written: 0, read: 0 })
@@ -23,12 +23,12 @@ export class Sockets {
   /** Take down those that have read too much since something was written to them. */
   look(): void {
     for (const [socket, last] of this.#open) {
-      const { bytesRead, bytesWritten } = socket
-      if (bytesWritten !== last.written) {
-        last.written = bytesWritten
-        last.read = bytesRead
-      } else if (bytesRead - last.read > LIMIT_BYTES)
-        socket.destroy(Object.assign(new Error('a flood'), { code: 'malformed' }))
+      const { bytesRead } = socket
+      if (bytesRead - last.read <= LIMIT_BYTES) continue
+      const { bytesWritten } = socket
+      // Answers to many requests, as far as is known: the next limit tells.
+      if (bytesWritten !== last.written) Object.assign(last, { written: bytesWritten, read: bytesRead })
+      else socket.destroy(Object.assign(new Error('a flood'), { code: 'malformed' }))
     }
   }
 }

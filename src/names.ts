@@ -21,16 +21,18 @@ interface Asked {
   readonly answers: Answer[]
   /** While it waits for its turn. */
   readonly timer: NodeJS.Timeout
-  /** On the monotonic clock. */
-  begunAt: number | null
 }
 
 export class Names {
   readonly #atOnce: number
   readonly #slowMs: number
   readonly #waitMs: number
-  /** In the order in which they were asked for first; one lookup of a name answers all. */
+  /** One lookup of a name answers all that ask for it meanwhile. */
   readonly #asked = new Map<string, Asked>()
+  /** Of these, those that wait for a thread, in the order in which they were asked for. */
+  readonly #waiting = new Set<string>()
+  /** And those that hold one, each since then on the monotonic clock. */
+  readonly #running = new Map<string, number>()
   readonly #slow = new Set<string>()
 
   constructor({ atOnce = AT_ONCE, slowMs = SLOW_MS, waitMs = WAIT_MS } = {}) {
@@ -46,42 +48,46 @@ export class Names {
       known.answers.push(answer)
       return
     }
-    const timer = setTimeout(() => this.#end(name, asked, busy(), []), this.#waitMs)
-    const asked: Asked = { options, answers: [answer], timer, begunAt: null }
-    this.#asked.set(name, asked)
+    const timer = setTimeout(() => this.#end(name, busy(), []), this.#waitMs)
+    this.#asked.set(name, { options, answers: [answer], timer })
+    this.#waiting.add(name)
     this.#begin()
   }
 
   #begin(): void {
-    for (const [name, asked] of this.#asked)
-      if (asked.begunAt === null && this.#mayBegin(name)) this.#resolve(name, asked)
+    for (const name of this.#waiting) {
+      if (this.#running.size >= this.#atOnce) return
+      if (this.#mayBegin(name)) this.#resolve(name)
+    }
   }
 
   #mayBegin(name: string): boolean {
-    const now = performance.now()
-    const running = [...this.#asked].filter(([, { begunAt }]) => begunAt !== null)
-    if (running.length >= this.#atOnce) return false
     if (!this.#slow.has(name)) return true
-    const slow = running.filter(
-      ([other, { begunAt }]) => this.#slow.has(other) || now - (begunAt ?? now) >= this.#slowMs,
-    )
-    return slow.length < Math.max(1, this.#atOnce - 1)
+    const since = performance.now() - this.#slowMs
+    let slow = 0
+    for (const [other, begunAt] of this.#running) if (begunAt <= since || this.#slow.has(other)) slow++
+    return slow < Math.max(1, this.#atOnce - 1)
   }
 
-  #resolve(name: string, asked: Asked): void {
-    clearTimeout(asked.timer)
+  #resolve(name: string): void {
+    const { options, timer } = this.#asked.get(name) as Asked
+    clearTimeout(timer)
     const begunAt = performance.now()
-    asked.begunAt = begunAt
-    resolve(name, { ...asked.options, all: true }, (error, addresses) => {
+    this.#waiting.delete(name)
+    this.#running.set(name, begunAt)
+    resolve(name, { ...options, all: true }, (error, addresses) => {
+      this.#running.delete(name)
       if (this.#slow.size >= REMEMBERED) this.#slow.clear()
       if (performance.now() - begunAt >= this.#slowMs) this.#slow.add(name)
       else this.#slow.delete(name)
-      this.#end(name, asked, error, addresses)
+      this.#end(name, error, addresses)
     })
   }
 
-  #end(name: string, { answers }: Asked, error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
+  #end(name: string, error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
+    const { answers } = this.#asked.get(name) as Asked
     this.#asked.delete(name)
+    this.#waiting.delete(name)
     for (const answer of answers) answer(error, addresses)
     this.#begin()
   }

@@ -26,7 +26,7 @@ test('a name gives all its addresses, or why there are none', async () => {
 })
 
 test('one lookup answers all that ask for a name meanwhile; one that was slow leaves the last thread to others', async () => {
-  const names = new Names({ atOnce: 2, slowMs: 20, waitMs: 20 })
+  const names = new Names({ atOnce: 2, slowMs: 20, waitMs: 60 })
   const first = Array.from({ length: 64 }, () => ask(names, 'hung-0.test'))
   assert.equal(await ask(names, 'good.test'), '192.0.2.7,2001:db8::7', 'a thread is left')
   const second = ask(names, 'hung-1.test')
@@ -44,4 +44,15 @@ test('one lookup answers all that ask for a name meanwhile; one that was slow le
   answered.open()
   assert.equal(await third, '192.0.2.1')
   assert.equal(await ask(names, 'hung-1.test'), '192.0.2.1')
+})
+
+test('of many names at once none is lost, and none costs more than its own turn', async () => {
+  const names = new Names({ atOnce: 2, slowMs: 20, waitMs: 10_000 })
+  const many = Array.from({ length: 5_000 }, (_, i) => `many-${i}.test`)
+  resolveAs(Object.fromEntries(many.map((name) => [name, ['192.0.2.9']])))
+  const since = performance.now()
+  const found = await Promise.all(many.map((name) => ask(names, name)))
+  assert.ok(found.every((address) => address === '192.0.2.9'))
+  const ms = performance.now() - since
+  assert.ok(ms < 5_000, `${ms} ms`)
 })

@@ -27,11 +27,12 @@ export function headOf(status: number, raw: Buffer[], url: URL): ResponseHead {
 
 /** Never earlier than asked: of several headers the longest. */
 function longestMs(raw: Buffer[]): number | null {
-  const date = headerOf(raw, 'date')
-  return headersOf(raw, 'retry-after').reduce<number | null>((longest, value) => {
-    const ms = retryAfterMs(value, date)
-    return ms === null ? longest : Math.max(longest ?? 0, ms)
-  }, null)
+  let longest: number | null = null
+  for (let at = placeOf(raw, 'retry-after', 0); at >= 0; at = placeOf(raw, 'retry-after', at + 2)) {
+    const ms = retryAfterMs(valueAt(raw, at), headerOf(raw, 'date'))
+    if (ms !== null) longest = Math.max(longest ?? 0, ms)
+  }
+  return longest
 }
 
 /** Only what a host is made of comes through, and no more of it than a host has. */
@@ -52,18 +53,22 @@ export function isKeyProblem(body: Buffer): boolean {
 }
 
 /** Value of the first header of this name, in lower case, or null. */
-const headerOf = (raw: Buffer[], name: string): string | null => headersOf(raw, name)[0] ?? null
-
-function headersOf(raw: Buffer[], name: string): string[] {
-  const values: string[] = []
-  for (let i = 0; i < raw.length; i += 2) {
-    const candidate = raw[i] as Buffer
-    // The parser leaves the blanks after a value on it.
-    if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name)
-      values.push((raw[i + 1] as Buffer).toString('latin1').trim())
-  }
-  return values
+function headerOf(raw: Buffer[], name: string): string | null {
+  const at = placeOf(raw, name, 0)
+  return at < 0 ? null : valueAt(raw, at)
 }
+
+/** Index of the next header of this name. */
+function placeOf(raw: Buffer[], name: string, from: number): number {
+  for (let at = from; at < raw.length; at += 2) {
+    const candidate = raw[at] as Buffer
+    if (candidate.length === name.length && candidate.toString('latin1').toLowerCase() === name) return at
+  }
+  return -1
+}
+
+/** The parser leaves the blanks after a value on it. */
+const valueAt = (raw: Buffer[], at: number): string => (raw[at + 1] as Buffer).toString('latin1').trim()
 
 interface SocketError extends Error {
   readonly code?: string

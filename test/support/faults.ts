@@ -68,7 +68,7 @@ const pieces = (...texts: string[]): Fault =>
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 export const continueThen200 = raw(`${CONTINUE}${OK}`, { open: true })
-export const continueInPieces = pieces(...(CONTINUE + OK).match(/[\s\S]{1,7}/g)!)
+export const continueInPieces = pieces(...((CONTINUE + OK).match(/[\s\S]{1,20}/g) ?? []))
 export const continueWithHeaders = pieces(
   `HTTP/1.1 100 Go on\r\nx-a: b\r\n\r\n${CONTINUE}`,
   'HTTP/1.1 103 X\r\n\r\n',
