@@ -7,6 +7,7 @@ import { anyLookup, publicLookup } from './public-lookup.ts'
 
 /** Deadlines are looked at so often: one timer for all requests, for a timer each costs a third of the throughput. */
 const TICK_MS = 20
+const IDLE_TICK_MS = 1_000
 
 /** A connection that nobody waits for any more is given up after this; a request's own deadline may come sooner. */
 const CONNECT_LIMIT_MS = 10_000
@@ -18,7 +19,8 @@ export class Sender {
   readonly #exchanges = new Set<Exchange>()
   readonly #sockets = new Sockets()
   readonly #onPhase: OnPhase | undefined
-  #ticker: NodeJS.Timeout | null = null
+  #ticker: NodeJS.Timeout | undefined
+  #tickMs: number | null = null
 
   constructor(onPhase?: OnPhase) {
     this.#onPhase = onPhase
@@ -35,7 +37,7 @@ export class Sender {
       const pool = this.#pool(request.url.origin, request.allowPrivate)
       const exchange = new Exchange(request, pool, done, this.#onPhase)
       this.#exchanges.add(exchange)
-      this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
+      this.#tickEvery(TICK_MS)
       exchange.begin()
     })
   }
@@ -54,7 +56,7 @@ export class Sender {
   }
 
   async close(): Promise<void> {
-    if (this.#ticker !== null) clearInterval(this.#ticker)
+    this.#tickEvery(null)
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()))
   }
 
@@ -65,9 +67,16 @@ export class Sender {
     setImmediate(() => {
       for (const exchange of this.#exchanges) if (now >= exchange.deadline) exchange.cut('timeout')
     })
-    if (this.#exchanges.size > 0 || this.#ticker === null) return
+    // On a kept connection, too, bytes without end may come.
+    if (this.#exchanges.size === 0) this.#tickEvery(this.#sockets.size > 0 ? IDLE_TICK_MS : null)
+  }
+
+  #tickEvery(ms: number | null): void {
+    if (ms === this.#tickMs) return
+    this.#tickMs = ms
     clearInterval(this.#ticker)
-    this.#ticker = null
+    if (ms !== null) this.#ticker = setInterval(() => this.#tick(), ms)
+    if (ms === IDLE_TICK_MS) this.#ticker?.unref()
   }
 
   #pool(origin: string, allowPrivate: boolean): Pool {

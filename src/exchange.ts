@@ -32,8 +32,8 @@ export type OnPhase = (phase: Phase) => void
 /** Read of a response body; the rest is destroyed. The head alone decides, the body only lets the connection be kept. */
 const BODY_LIMIT_BYTES = 16_384
 
-/** Answers that only announce one: more are a flood, which would keep this process from everything else. */
-const ANNOUNCED_LIMIT = 16
+/** Answers that only announce one, such as a 102 a second: more are a flood, which would keep this process from everything else. */
+const ANNOUNCED_LIMIT = 1_000
 
 /** What a peer, or something on the way, does to a connection that is kept for too long. */
 const CLOSED = new Set(['ECONNRESET', 'EPIPE', 'closed'])

@@ -15,6 +15,10 @@ interface Looked {
 export class Sockets {
   readonly #open = new Map<Socket, Looked>()
 
+  get size(): number {
+    return this.#open.size
+  }
+
   add(socket: Socket): void {
     this.#open.set(socket, { written: 0, read: 0 })
     socket.once('close', () => this.#open.delete(socket))

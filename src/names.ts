@@ -9,7 +9,7 @@ const AT_ONCE = Math.max(1, Math.floor((THREADS + 1) / 2))
 /** A name that took so long is not let to the last thread until it has been faster. */
 const SLOW_MS = 1_000
 
-/** What cannot even begin for so long is a fault of ours, and not of the endpoint: nothing is charged. */
+/** Where no thread comes free for so long, what waits for one is given up: a fault of ours, and not of the endpoint. */
 const WAIT_MS = 1_000
 
 const REMEMBERED = 10_000
@@ -19,8 +19,6 @@ type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) 
 interface Asked {
   readonly options: LookupOptions
   readonly answers: Answer[]
-  /** While it waits for its turn. */
-  readonly timer: NodeJS.Timeout
 }
 
 export class Names {
@@ -34,6 +32,8 @@ export class Names {
   /** And those that hold one, each since then on the monotonic clock. */
   readonly #running = new Map<string, number>()
   readonly #slow = new Set<string>()
+  /** While some wait; begun anew with each that ends. */
+  #stuck: NodeJS.Timeout | undefined
 
   constructor({ atOnce = AT_ONCE, slowMs = SLOW_MS, waitMs = WAIT_MS } = {}) {
     this.#atOnce = atOnce
@@ -48,17 +48,29 @@ export class Names {
       known.answers.push(answer)
       return
     }
-    const timer = setTimeout(() => this.#end(name, busy(), []), this.#waitMs)
-    this.#asked.set(name, { options, answers: [answer], timer })
+    this.#asked.set(name, { options, answers: [answer] })
     this.#waiting.add(name)
     this.#begin()
   }
 
   #begin(): void {
     for (const name of this.#waiting) {
-      if (this.#running.size >= this.#atOnce) return
+      if (this.#running.size >= this.#atOnce) break
       if (this.#mayBegin(name)) this.#resolve(name)
     }
+    if (this.#waiting.size > 0) this.#stuck ??= setTimeout(() => this.#giveUp(), this.#waitMs)
+    else this.#calm()
+  }
+
+  #giveUp(): void {
+    this.#calm()
+    const error = Object.assign(new Error('other names hold every thread'), { code: 'dns_busy' })
+    for (const name of [...this.#waiting]) this.#end(name, error, [])
+  }
+
+  #calm(): void {
+    clearTimeout(this.#stuck)
+    this.#stuck = undefined
   }
 
   #mayBegin(name: string): boolean {
@@ -70,8 +82,7 @@ export class Names {
   }
 
   #resolve(name: string): void {
-    const { options, timer } = this.#asked.get(name) as Asked
-    clearTimeout(timer)
+    const { options } = this.#asked.get(name) as Asked
     const begunAt = performance.now()
     this.#waiting.delete(name)
     this.#running.set(name, begunAt)
@@ -80,7 +91,9 @@ export class Names {
       if (this.#slow.size >= REMEMBERED) this.#slow.clear()
       if (performance.now() - begunAt >= this.#slowMs) this.#slow.add(name)
       else this.#slow.delete(name)
+      this.#calm()
       this.#end(name, error, addresses)
+      this.#begin()
     })
   }
 
@@ -89,8 +102,5 @@ export class Names {
     this.#asked.delete(name)
     this.#waiting.delete(name)
     for (const answer of answers) answer(error, addresses)
-    this.#begin()
   }
 }
-
-const busy = () => Object.assign(new Error('other names hold every thread'), { code: 'dns_busy' })

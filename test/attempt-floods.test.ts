@@ -39,3 +39,14 @@ for (const tls of [undefined, 'valid'] as const)
       await until('the connections are gone', () => peer.open === 0)
       assert.ok(peer.bytesSent < 100_000_000, `${peer.bytesSent} bytes`)
     })
+
+test('a kept connection that pours without being asked is taken down, though nothing is in flight', async () => {
+  const peer = await startFaultPeer()
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nkeep-alive: timeout=600\r\n\r\n'
+  peer.standing(flood(head, '\r\n'))
+  await putClinic(db, peer.url, { name: 'idle' })
+  await enqueue(db, ['idle'], { endpoint: 'idle' })
+  const poller = testPoller(db)
+  assert.equal((await poller.runOnce()).delivered, 1)
+  await until('the connection is gone', () => peer.seen.length === 1 && peer.open === 0)
+})
