@@ -138,8 +138,7 @@ function saidBy(
     version: claim.endpoint_version,
     sign,
     backoffMs: backoffMs(finding, status, retryAfterMs, endpoint.retryDelayMs),
-    probe: claim.probe,
-    troubled: claim.troubled,
+    standing: claim.standing,
     sparedMs: sign === 'success' ? 0 : retryDelayMs(endpoint, claim.used, retryAfterMs, Math.random()),
     exhausted,
   }
@@ -197,7 +196,7 @@ function ended(
           verdict === 'retry' && facts.retryAfterMs !== null && facts.retryAfterMs > RETRY_AFTER_LIMIT_MS,
         lagMs: claim.lag_ms,
         correlationId: claim.correlation_id,
-        probe: said.probe,
+        probe: said.standing === 'probe',
       },
     },
   }

@@ -3,6 +3,7 @@
 import { isRejected, reportOf, type Sign, spared } from './core/health.ts'
 import type { Verdict } from './core/state.ts'
 import type { Events } from './events.ts'
+import type { Claim } from './sql/claim.ts'
 import type { EndpointReport, Reported } from './sql/report.ts'
 
 /** What an attempt says of its endpoint. */
@@ -13,10 +14,8 @@ export interface Said {
   readonly sign: Sign
   /** Asked for by the receiver, for all deliveries; 0: nothing. */
   readonly backoffMs: number
-  /** Let through alone, to see whether the endpoint works again. */
-  readonly probe: boolean
-  /** When it was claimed, something was held against the endpoint. */
-  readonly troubled: boolean
+  /** What was held against the endpoint when it was claimed. */
+  readonly standing: Claim['standing']
   /** Until the next attempt, should the delivery not end though it was rejected. */
   readonly sparedMs: number
   /** Its budget or its horizon is used up. */
@@ -73,9 +72,9 @@ export class Health {
   #groups(batch: readonly Judged[]): Map<number, Judged[]> {
     const groups = new Map<number, Judged[]>()
     for (const { said } of batch) {
-      const { endpointId, sign, probe, backoffMs, troubled } = said
+      const { endpointId, sign, standing, backoffMs } = said
       const good = sign === 'success' || (sign === 'nothing' && backoffMs === 0)
-      if (good && !probe && !troubled && !this.#troubled.has(endpointId)) continue
+      if (good && standing === null && !this.#troubled.has(endpointId)) continue
       if (sign === 'success') this.#troubled.delete(endpointId)
       else this.#troubled.add(endpointId)
       groups.set(endpointId, [])
@@ -111,7 +110,7 @@ function spare(result: Judged): void {
 
 function reportedOf(endpointId: number, group: readonly Judged[], now: number): EndpointReport {
   const report = reportOf(group.map(({ said }) => said.sign))
-  const probe = group.find(({ said }) => said.probe)
+  const probe = group.find(({ said }) => said.standing === 'probe')
   const rejected = group.findLast(({ said }) => isRejected(said.sign))
   const failed = report.failingFrom === null ? undefined : group[report.failingFrom]
   return {

@@ -80,6 +80,7 @@ export class Releases {
 
   /** An attempt was made: its faults are over. */
   attempted({ claim }: LeasedClaim): void {
+    if (this.#ofEndpoints.size + this.#ofLoads.size + this.#ofDeliveries.size === 0) return
     this.#ofEndpoints.delete(claim.endpoint_id)
     if (claim.payload_ref !== null) this.#ofLoads.delete(claim.endpoint_id)
     this.#ofDeliveries.delete(claim.delivery_id)
@@ -91,7 +92,7 @@ export class Releases {
     const { name = null, class: kind = null } = target?.endpoint ?? {}
     const why: Omit<ReleasedEvent, 'count'> = { reason, delayMs, endpoint: name, class: kind, problem: known ?? broken }
     this.#options.settler.release(
-      leased.map(({ claim, token }) => ({ deliveryId: claim.delivery_id, token, probe: claim.probe })),
+      leased.map(({ claim, token }) => ({ deliveryId: claim.delivery_id, token, probe: claim.standing === 'probe' })),
       why,
     )
   }

@@ -155,6 +155,7 @@ export class Slots {
   async #attempt(leased: LeasedClaim): Promise<Ended> {
     if (this.#isTooShort(leased)) return { kind: 'release', reason: 'lease_too_short' }
     const target = this.#options.targets.get(leased.claim.endpoint_id)
-    return attemptDelivery(this.#sender, leased, target, this.#timeoutMs(leased))
+    // Awaited: handing on another promise takes three turns more.
+    return await attemptDelivery(this.#sender, leased, target, this.#timeoutMs(leased))
   }
 }

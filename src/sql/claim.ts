@@ -20,10 +20,11 @@ export interface Claim {
   readonly endpoint_id: number
   readonly endpoint_version: number
   readonly lane: number
-  /** Something is held against its endpoint: failures, rejections or a tripped circuit. */
-  readonly troubled: boolean
-  /** Its endpoint was tripped until now: let through alone, to see whether that works again. */
-  readonly probe: boolean
+  /**
+   * What is held against its endpoint. `troubled`: failures or rejections; `probe`: it was tripped until now, and this one is
+   * let through alone, to see whether it works again; null: nothing, which costs nothing on the hot path.
+   */
+  readonly standing: 'troubled' | 'probe' | null
   /** Number of the attempt that this lease is for. */
   readonly number: number
   /** Attempts of the current budget, this one included. */
@@ -163,11 +164,11 @@ with ${picked}, ${lostAttempts('picked')}, leased as (
   where q.delivery_id = any (array(select p.delivery_id from picked p))
   returning q.*
 )
-select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.troubled, c.probe, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
+select t.now_ms, c.delivery_id, c.endpoint_id, c.endpoint_version, c.standing, c.lane, c.number, c.used, c.lost, c.lag_ms, c.age_ms, c.maybe_applied_ms,
        c.lease_ms, c.keyed, c.key, c.type, c.payload, c.payload_ref, c.pinned, c.correlation_id, c.traceparent
 from (select floor(date_part('epoch', statement_timestamp()) * 1000) as now_ms) t
 left join (
-  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.troubled, e.probe, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
+  select l.delivery_id::text, l.endpoint_id, e.version as endpoint_version, e.standing, l.lane, l.attempts as number, l.attempts - l.base as used, l.lost,
          greatest(0, floor(date_part('epoch', l.leased_at - l.ready_at) * 1000)) as lag_ms,
          floor(date_part('epoch', l.leased_at - l.first_attempt_at) * 1000) as age_ms,
          floor(date_part('epoch', l.leased_at - l.maybe_applied_at) * 1000) as maybe_applied_ms,
@@ -177,7 +178,7 @@ left join (
          d.correlation_id, d.traceparent
   from leased l
   cross join lateral (
-    select e.version, e.failures > 0 or e.rejections > 0 or e.tripped_until is not null as troubled, e.tripped_until is not null as probe
+    select e.version, case when e.tripped_until is not null then 'probe' when e.failures > 0 or e.rejections > 0 then 'troubled' end as standing
     from outbox.endpoint e where e.id = l.endpoint_id limit 1) e
   cross join lateral (
     select d.key, d.type, d.payload, d.payload_ref, d.payload_sha256, d.correlation_id, d.traceparent

@@ -116,7 +116,7 @@ test('a probe that goes back unsent lets the next one follow as soon as itself, 
   await set(`tripped_until = clock_timestamp() - interval '1 s'`)
   const token = randomUUID()
   const { claims } = await claimProbe(db, { ...LEASE, endpointId: clinic.id, lanes: [LANE], token })
-  const [taken] = claims.map((claim) => ({ deliveryId: claim.delivery_id, token, probe: claim.probe }))
+  const [taken] = claims.map((claim) => ({ deliveryId: claim.delivery_id, token, probe: claim.standing === 'probe' }))
   assert.equal(await tripped(), 30)
   await release(db, [{ ...taken!, token: randomUUID() }], { delayMs: 0 })
   assert.equal(await tripped(), 30)

@@ -93,7 +93,11 @@ export async function leaseSuspect(db: Executor, ids: readonly string[]): Promis
 }
 
 /** This lease, as it is given back. */
-export const given = ({ delivery_id: deliveryId, token, probe }: Leased): Lease => ({ deliveryId, token, probe })
+export const given = ({ delivery_id: deliveryId, token, standing }: Leased): Lease => ({
+  deliveryId,
+  token,
+  probe: standing === 'probe',
+})
 
 /** A plain 200 for this lease, or what `more` says. */
 export const result = ({ delivery_id, number, token }: Leased, more: Partial<Result> = {}): Result => ({
@@ -126,8 +130,7 @@ export const said = (more: Partial<Said> = {}): Said => ({
     version: 1,
     sign: 'success',
     backoffMs: 0,
-    probe: false,
-    troubled: false,
+    standing: null,
     sparedMs: 0,
     exhausted: false,
   },
